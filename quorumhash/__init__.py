@@ -1,0 +1,66 @@
+"""Short binary codes for items seen through several views, some of them damaged or missing.
+
+The public names, each imported when it is first used; `import quorumhash` itself loads next to nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from quorumhash._version import __version__
+
+if TYPE_CHECKING:
+    from quorumhash.corruption import damage as damage
+    from quorumhash.datasets import DATASETS as DATASETS
+    from quorumhash.datasets import Dataset as Dataset
+    from quorumhash.datasets import load_dataset as load_dataset
+    from quorumhash.errors import ModelFileError as ModelFileError
+    from quorumhash.errors import ParameterError as ParameterError
+    from quorumhash.errors import QuorumHashError as QuorumHashError
+    from quorumhash.errors import RefusedError as RefusedError
+    from quorumhash.errors import ViewsError as ViewsError
+    from quorumhash.evaluation import lookup_precision as lookup_precision
+    from quorumhash.evaluation import mean_average_precision as mean_average_precision
+    from quorumhash.evaluation import neighbour_recall as neighbour_recall
+    from quorumhash.evaluation import precision_recall as precision_recall
+    from quorumhash.hashers import HASHERS as HASHERS
+    from quorumhash.hashers import ConsensusHasher as ConsensusHasher
+    from quorumhash.hashers import ITQHasher as ITQHasher
+    from quorumhash.hashers import LSHHasher as LSHHasher
+    from quorumhash.hashers import load as load
+    from quorumhash.views import Views as Views
+
+_HOMES = {
+    "ConsensusHasher": "hashers",
+    "DATASETS": "datasets",
+    "Dataset": "datasets",
+    "HASHERS": "hashers",
+    "ITQHasher": "hashers",
+    "LSHHasher": "hashers",
+    "ModelFileError": "errors",
+    "ParameterError": "errors",
+    "QuorumHashError": "errors",
+    "RefusedError": "errors",
+    "Views": "views",
+    "ViewsError": "errors",
+    "damage": "corruption",
+    "load": "hashers",
+    "load_dataset": "datasets",
+    "lookup_precision": "evaluation",
+    "mean_average_precision": "evaluation",
+    "neighbour_recall": "evaluation",
+    "precision_recall": "evaluation",
+}
+
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604  sorted by _HOMES; tests/test_public_names.py checks it
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'quorumhash' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"quorumhash.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,297 @@
+"""The paper's joint solver: one low-rank consensus of the views' kernels, and codes fitted to it together.
+
+    minimise over Khat, E_1..E_M and the targets (targets.py)
+        alpha |Khat|_*  +  lambda sum_m |E_m|_{2,1}  +  beta |Khat W + 1 b - Y|^2  + terms without Khat
+    with K_m = Khat + E_m,  Khat >= 0         (N x R, samples as rows: |E|_{2,1} sums row norms)
+
+Solved as a consensus ADMM (SPEC 1.5). M + 1 voices each propose a kernel: view m proposes K_m minus its error, one
+more voice proposes the low-rank kernel Q. Khat is the kernel nearest to their mean (and, coupled, to the targets);
+each voice remembers how far it was overruled (its dual, divided by the penalty mu):
+
+    proposal_m = Khat + v - shrink_rows(v, lambda / mu),  v = K_m + dual_m - Khat       [= K_m + dual_m - E_m]
+    proposal_0 = shrink_singular_values(Khat - dual_0, alpha / mu) + dual_0             [= Q + dual_0]
+    Khat       = K-step(mean of proposals)
+    dual       = proposal - Khat
+
+so the primal residuals K_m - Khat - E_m and Q - Khat are the changes of the duals. E_m and Q are never stored.
+
+State per row: R numbers for Khat and each of M + 1 duals in float64, M kernels in float32, P targets in float64.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace
+
+from quorumhash.engines import Engine, Rows
+from quorumhash.proximal import SpectralShrinkage, row_norms, shrink_entries, shrink_rows, shrink_singular_values
+from quorumhash.targets import (
+    Graph,
+    GraphFactors,
+    KernelSums,
+    Targets,
+    cross_sums,
+    graph_factors,
+    kernel_sums,
+    solve_targets,
+    target_rows,
+)
+
+FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[dict[str, float]], None]
+
+FIRST_PENALTY = 10.0  # times alpha / |mean kernel|_2; it must scale with alpha (SPEC 1.5)
+PENALTY_GROWTH = 1.1
+RANK_FLOOR = 1e-6  # times |mean kernel|_2: singular values of the consensus below this are rounding
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of the objective, in the paper's letters, and how its errors are measured."""
+
+    alpha: float
+    lambda_: float
+    gamma: float
+    beta: float
+    delta: float
+    error_norm: str = "l21"  # "l21": whole rows may be wrong; "l1": single entries
+    is_coupled: bool = True  # whether the targets pull on the consensus (E8, E17)
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """The solution: the kernel all views agree on, the hash functions fitted to it, and how it was reached."""
+
+    kernel: Rows  # (N, R) non-negative
+    projection: FloatArray  # W (R, P)
+    bias: FloatArray  # b (P,)
+    basis: FloatArray  # (R, rank) span of the low-rank kernel
+    history: list[dict[str, float]]
+
+    @property
+    def rank(self) -> int:
+        """Rank of the low-rank kernel."""
+        return self.basis.shape[1]
+
+
+@dataclass(frozen=True)
+class State:
+    """What one sweep hands to the next; duals[0] belongs to the low-rank voice, duals[m] to view m."""
+
+    kernel: Rows
+    duals: tuple[Rows, ...]
+    penalty: float
+    norm: float  # |mean kernel|_2
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The small numbers of one sweep, the same for every block."""
+
+    low_rank: FloatArray  # operator of the singular-value step (R, R)
+    error_threshold: float
+    penalty: float
+    next_dual_scale: float  # penalty / next penalty, because duals are kept divided by it
+
+
+@dataclass(frozen=True)
+class Pull:
+    """How the targets pull on the consensus in a coupled K-step."""
+
+    projection: FloatArray
+    bias: FloatArray
+    beta: float
+    curvature: float  # 2 beta |W|_2^2, a bound on the second derivative
+
+
+def state_bytes_per_row(n_landmarks: int, n_views: int, n_bits: int) -> int:
+    """Bytes of solver state per row of data: what `memory_budget` is compared with.
+
+    >>> state_bytes_per_row(n_landmarks=300, n_views=2, n_bits=64)
+    12512
+    """
+    return n_landmarks * (4 * n_views + 8 * (n_views + 2)) + 8 * n_bits
+
+
+def solve_consensus(
+    kernels: Sequence[Rows],
+    graphs: Sequence[Graph],
+    n_bits: int,
+    weights: Weights,
+    engine: Engine,
+    *,
+    max_iter: int = 40,
+    tol: float = 1e-5,
+    progress: Progress | None = None,
+) -> Consensus:
+    """Solve for the consensus kernel and the hash functions; `max_iter=0` keeps the mean kernel (no consensus step).
+
+    Coupled, every sweep is followed by new targets. Uncoupled, nothing in the consensus depends on the targets, so
+    the sweeps run first and the targets are solved once (E17: this is what the paper prints).
+    """
+    started = time.perf_counter()
+    factors = graph_factors(graphs, weights.gamma, engine)
+    state = _start(kernels, weights, engine)
+    shrinkage: SpectralShrinkage | None = None
+    history: list[dict[str, float]] = []
+    for _ in range(max_iter):
+        spectrum, sums = _sums(state, factors, engine)
+        shrinkage = shrink_singular_values(spectrum, weights.alpha / state.penalty, RANK_FLOOR * state.norm)
+        targets = solve_targets(factors, sums, n_bits, **_target_weights(weights)) if weights.is_coupled else None
+        state, facts = _sweep(state, kernels, shrinkage, targets, factors, weights, engine)
+        facts["objective"] += weights.alpha * _nuclear_norm(sums, state.kernel.n_rows)
+        facts["objective"] += targets.objective if targets else 0.0
+        facts |= {"rank": float(shrinkage.rank), "seconds": time.perf_counter() - started}
+        history.append(facts)
+        if progress is not None:
+            progress(facts)
+        if _is_done(history, tol):
+            break
+    spectrum, sums = _sums(state, factors, engine)
+    targets = solve_targets(factors, sums, n_bits, **_target_weights(weights))
+    basis = shrinkage.basis if shrinkage else shrink_singular_values(spectrum, 0.0, RANK_FLOOR * state.norm).basis
+    return Consensus(state.kernel, targets.projection, targets.bias, basis, history)
+
+
+def _target_weights(weights: Weights) -> dict[str, float]:
+    return {"gamma": weights.gamma, "beta": weights.beta, "delta": weights.delta}
+
+
+def _start(kernels: Sequence[Rows], weights: Weights, engine: Engine) -> State:
+    """Khat = mean of the kernels, duals zero."""
+    kernel = engine.map_rows(mean_kernel, *kernels)
+    duals = engine.map_rows(_zeros, len(kernels) + 1, kernel)
+    norm = float(np.sqrt(np.linalg.eigvalsh(engine.sum_rows(_gram, kernel))[-1]))
+    return State(kernel, duals, FIRST_PENALTY * weights.alpha / norm, norm)
+
+
+def mean_kernel(*kernels: Any) -> Any:
+    """The mean of the views' kernels, float64."""
+    xp = array_namespace(kernels[0])
+    total = xp.astype(kernels[0], xp.float64, copy=True)
+    for kernel in kernels[1:]:
+        total += kernel
+    total /= len(kernels)
+    return total
+
+
+def _zeros(count: int, block: Any) -> Any:
+    return tuple(block * 0.0 for _ in range(count))
+
+
+def _gram(block: Any) -> Any:
+    return block.T @ block
+
+
+def _sums(state: State, factors: GraphFactors, engine: Engine) -> tuple[FloatArray, KernelSums]:
+    """One pass: the Gram matrix of Khat - dual_0 for the singular-value step, and the sums of the target step."""
+    spectrum, gram, sums, cross = engine.sum_rows(
+        _sum_block, factors.sizes, state.kernel, state.duals[0], *factors.walked()
+    )
+    return spectrum, kernel_sums(gram, sums, cross, factors, state.kernel.n_rows)
+
+
+def _sum_block(sizes: tuple[int, ...], kernel: Any, dual: Any, *pairs: Any) -> Any:
+    return _gram(kernel - dual), _gram(kernel), kernel.sum(0), cross_sums(sizes, kernel, *pairs)
+
+
+def _nuclear_norm(sums: KernelSums, n_rows: int) -> float:
+    squares = np.linalg.eigvalsh(sums.gram + n_rows * np.outer(sums.means, sums.means))
+    return float(np.sum(np.sqrt(np.maximum(squares, 0.0))))
+
+
+def _sweep(
+    state: State,
+    kernels: Sequence[Rows],
+    shrinkage: SpectralShrinkage,
+    targets: Targets | None,
+    factors: GraphFactors,
+    weights: Weights,
+    engine: Engine,
+) -> tuple[State, dict[str, float]]:
+    """One sweep of the ADMM over all rows; the facts are those of the state it started from."""
+    next_penalty = PENALTY_GROWTH * state.penalty
+    sweep = Sweep(shrinkage.operator, weights.lambda_ / state.penalty, state.penalty, state.penalty / next_penalty)
+    pull, wanted = None, None
+    if targets is not None:
+        wanted = engine.map_rows(target_rows, state.kernel, targets, factors.sizes, *factors.walked())
+        curvature = 2.0 * weights.beta * float(np.linalg.norm(targets.projection, 2)) ** 2
+        pull = Pull(targets.projection, targets.bias, weights.beta, curvature)
+    old = [state.kernel, *state.duals]
+    *new, facts = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, wanted, *old, *kernels, free=old)
+    residuals, errors = engine.get(facts).T
+    return State(new[0], tuple(new[1:]), next_penalty, state.norm), {
+        "objective": weights.lambda_ * float(errors.sum()),
+        "residual": float(residuals.max()),
+    }
+
+
+def sweep_rows(sweep: Sweep, error_norm: str, pull: Pull | None, targets: Any, kernel: Any, *rest: Any) -> Any:
+    """One block of a sweep: new kernel, new duals, and (1, 2) facts: largest residual, total error norm at the start."""
+    xp = array_namespace(kernel)
+    duals, views = rest[: len(rest) // 2 + 1], rest[len(rest) // 2 + 1 :]
+    proposals = [(kernel - duals[0]) @ sweep.low_rank + duals[0]]
+    total_error = 0.0
+    for view, dual in zip(views, duals[1:], strict=True):
+        proposal = view - kernel
+        total_error = total_error + _size(proposal, error_norm)
+        proposal += dual
+        proposal -= _shrink(proposal, sweep.error_threshold, error_norm)
+        proposal += kernel
+        proposals.append(proposal)
+    mean = proposals[0] + proposals[1]
+    for proposal in proposals[2:]:
+        mean += proposal
+    mean /= len(proposals)
+    new = k_step(mean, kernel, pull, targets, sweep.penalty * len(proposals))
+    largest = []
+    for proposal, dual in zip(proposals, duals, strict=True):
+        proposal -= new
+        change = proposal - dual
+        largest.append(xp.maximum(xp.max(change), -xp.min(change)))
+        proposal *= sweep.next_dual_scale
+    facts = xp.stack([xp.max(xp.stack(largest)), total_error])[None, :]
+    return new, *proposals, facts
+
+
+def k_step(mean: Any, kernel: Any, pull: Pull | None, targets: Any, strength: float) -> Any:
+    """Khat nearest to the mean proposal, non-negative; coupled, also to what gives the targets (SPEC 1.5).
+
+    Minimises strength / 2 |Khat - mean|^2 + beta |Khat W + 1 b - Y|^2 over Khat >= 0 by one majorised step from the
+    current kernel: the quadratic term is replaced by its bound with curvature 2 beta |W|^2, which touches it there. The
+    step never raises the objective and its fixed point is the exact solution; clipping the unconstrained solution
+    is not (W W^T is not diagonal). Changes `mean` in place.
+    """
+    xp = array_namespace(kernel)
+    if pull is None:
+        return xp.clip(mean, 0.0, None)
+    misfit = kernel @ pull.projection
+    misfit += pull.bias
+    misfit -= targets
+    misfit *= -2.0 * pull.beta / (strength + pull.curvature)
+    mean *= strength / (strength + pull.curvature)
+    mean += misfit @ pull.projection.T
+    mean += kernel * (pull.curvature / (strength + pull.curvature))
+    return xp.clip(mean, 0.0, None)
+
+
+def _shrink(block: Any, threshold: float, error_norm: str) -> Any:
+    return shrink_rows(block, threshold) if error_norm == "l21" else shrink_entries(block, threshold)
+
+
+def _size(block: Any, error_norm: str) -> Any:
+    xp = array_namespace(block)
+    return xp.sum(row_norms(block)) if error_norm == "l21" else xp.sum(xp.abs(block))
+
+
+def _is_done(history: Sequence[dict[str, float]], tol: float) -> bool:
+    if len(history) < 2:
+        return False
+    before, now = history[-2]["objective"], history[-1]["objective"]
+    return history[-1]["residual"] < tol and abs(now - before) <= tol * abs(before)

@@ -1,0 +1,72 @@
+"""The contract of an engine: where rows live and how they are walked.
+
+Every large array of the library has one row per item, and every step of every solver is row by row or a sum over
+rows into something small. Six verbs say all of it; the solvers use nothing else, so the mathematics is written once:
+
+    put(matrix)                     host rows -> Rows
+    get(rows)                       Rows -> host array
+    map_rows(function, *arguments)  a function of one block of rows, applied to all blocks -> Rows
+    sum_rows(function, *arguments)  the same, its small results added up in float64 -> host array(s)
+    take_rows(rows, positions)      some rows on the host, dense
+    random(seed)                    a generator; all draws are made on the host, so every engine sees the same ones
+
+Arguments that are Rows are walked block by block, in step; every other argument (a small matrix, a number, a
+dataclass of them) goes whole to every block. A function is ordinary array code over its block's namespace
+(array-api-compat), must not change its arguments, and returns one array or a tuple of arrays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Rows:
+    """A handle on an array with one row per item, cut into blocks that the engine keeps."""
+
+    n_rows: int
+
+
+class Engine(ABC):
+    """Where rows live and how they are walked; a context manager around one fit or one transform."""
+
+    @abstractmethod
+    def put(self, matrix: Any) -> Rows:
+        """Hand a host array, memory map or CSR matrix over; nothing is read yet."""
+
+    @abstractmethod
+    def get(self, rows: Rows) -> npt.NDArray[Any]:
+        """All rows as one host array, blocks one below the other."""
+
+    @abstractmethod
+    def map_rows(self, function: Callable[..., Any], *arguments: Any, free: Sequence[Rows] = ()) -> Any:
+        """Apply a function to every block; gives Rows, or a tuple of Rows where it returns a tuple.
+
+        `free` names Rows that are not used again: a block of theirs may be dropped as soon as it has been walked,
+        so that a state and its successor never stand in memory side by side.
+        """
+
+    @abstractmethod
+    def sum_rows(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Add up a function's results over all blocks, in block order and in float64."""
+
+    @abstractmethod
+    def take_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+        """Some rows as a dense host array, in the order of the positions."""
+
+    def random(self, seed: Any) -> np.random.Generator:
+        """A host generator."""
+        return np.random.default_rng(seed)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of threads, device memory or connections."""

@@ -1,0 +1,53 @@
+"""Every deliberate error of the library.
+
+    QuorumHashError                     catch this to catch them all
+    ├── ViewsError (ValueError)         views that cannot be used: rows, width, inf, an item with no view
+    │   └── ViewsTypeError (TypeError)  values that are no numbers
+    ├── ParameterError (ValueError)     an argument out of range
+    ├── RefusedError (ValueError)       the method cannot face this setting, with the reason
+    ├── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
+    └── MissingExtraError (ImportError) an optional package is absent; names the pip command
+
+    QuorumHashWarning (UserWarning)     the result stands, but something about it should be known
+    └── RankWarning                     the consensus has fewer dimensions than the code has bits
+
+Each error is also the built-in that users of NumPy and scikit-learn expect. A message is one sentence:
+what, where, what it must be, what was given, what to do. A hasher used before `fit` raises scikit-learn's
+own NotFittedError, which tools built on scikit-learn look for.
+"""
+
+
+class QuorumHashError(Exception):
+    """Any error that quorumhash raises on purpose."""
+
+
+class ViewsError(QuorumHashError, ValueError):
+    """The views given cannot be used; the message names the view and the place."""
+
+
+class ViewsTypeError(ViewsError, TypeError):
+    """A view holds something that is no number."""
+
+
+class ParameterError(QuorumHashError, ValueError):
+    """An argument is out of range; the message says what it must be and what was given."""
+
+
+class RefusedError(QuorumHashError, ValueError):
+    """A method cannot face this setting; the message says why."""
+
+
+class ModelFileError(QuorumHashError, OSError):
+    """A model file cannot be trusted or read."""
+
+
+class MissingExtraError(QuorumHashError, ImportError):
+    """An optional package is not installed."""
+
+
+class QuorumHashWarning(UserWarning):
+    """Any warning that quorumhash gives on purpose."""
+
+
+class RankWarning(QuorumHashWarning):
+    """The consensus has fewer dimensions than the code has bits."""

@@ -1,0 +1,48 @@
+"""The hashers: one short file per method; HASHERS holds them by name."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from quorumhash.errors import ModelFileError
+from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.itq import ITQHasher
+from quorumhash.hashers.lsh import LSHHasher
+from quorumhash.hashers.plain import from_plain
+from quorumhash.hashers.rmvh import ConsensusHasher
+from quorumhash.modelfile import read_model
+
+__all__ = ["HASHERS", "BaseHasher", "ConsensusHasher", "ITQHasher", "LSHHasher", "load"]
+
+HASHERS: dict[str, type[BaseHasher]] = {"rmvh": ConsensusHasher, "itq": ITQHasher, "lsh": LSHHasher}
+
+
+def load(path: str | os.PathLike[str]) -> BaseHasher:
+    """Read a model file that a hasher's `save` wrote.
+
+    >>> import quorumhash, tempfile
+    >>> hasher = quorumhash.LSHHasher(n_bits=8).fit([[0.0, 1.0], [2.0, 3.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hasher.save(f"{folder}/items.qh")
+    ...     quorumhash.load(f"{folder}/items.qh")
+    LSHHasher(n_bits=8)
+    """
+    content = read_model(path)
+    kinds = {kind.__name__: kind for kind in HASHERS.values()}
+    if content.kind not in kinds:
+        raise ModelFileError(f"{path} holds a {content.kind}, which this version does not know: upgrade quorumhash.")
+    kind = kinds[content.kind]
+    missing = {"view_widths_", "n_features_in_", *kind.learned} - set(content.state)
+    extra = set(content.state) - set(kind._state_names())
+    if missing or extra:
+        raise ModelFileError(f"{path} does not fit {content.kind}: missing {sorted(missing)}, unknown {sorted(extra)}.")
+    try:
+        hasher = kind(**content.parameters)
+    except TypeError as error:
+        raise ModelFileError(f"{path} has parameters {content.kind} does not know: {error}.") from error
+    for name, tree in content.state.items():
+        value = from_plain(tree, kind.parts)
+        setattr(hasher, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
+    return hasher

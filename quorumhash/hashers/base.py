@@ -1,0 +1,187 @@
+"""The contract of a hasher: a scikit-learn estimator that turns Views into codes.
+
+A method's own file says what it `handles`, learns in `_fit` and scores in `_scores`; this file does the rest once:
+the gate, the engine, bits from scores, the default score, saving. What `fit` learned ends in `_`; `learned` names it,
+`parts` the dataclasses it is made of, so that a model file can hold it without pickle.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from quorumhash import modelfile
+from quorumhash.codes import hamming_distances, n_bytes, pack_bits, scores_to_bits
+from quorumhash.engines import Engine, open_engine
+from quorumhash.errors import ParameterError, RefusedError
+from quorumhash.evaluation import mean_average_precision, shared_labels
+from quorumhash.hashers.columns import check_columns, learn_columns
+from quorumhash.hashers.plain import to_plain
+from quorumhash.views import Views
+
+EngineLike = str | Engine
+
+
+class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What every hasher can do; see the module's text for what a method adds."""
+
+    learned: ClassVar[tuple[str, ...]] = ()
+    parts: ClassVar[tuple[type, ...]] = ()
+
+    n_bits: int
+    random_state: Any
+    view_widths_: dict[str, int]
+
+    def handles(self, views: Views) -> tuple[bool, str]:  # noqa: ARG002
+        """Whether the method can face these views at this setting, and if not, why."""
+        return True, ""
+
+    def _fit(self, views: Views, engine: Engine, seed: int) -> None:
+        raise NotImplementedError
+
+    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+        raise NotImplementedError
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        similar_pairs: Any = None,
+        engine: EngineLike = "threads",
+        memory_budget: int | None = None,
+    ) -> Self:
+        """Learn the hash functions.
+
+        Parameters
+        ----------
+        X : Views or anything Views accepts
+            One row per item.
+        y : array, optional
+            Labels. Methods without labels use them only as the default `score`'s truth.
+        similar_pairs : array (n_pairs, 2), optional
+            Rows known to be alike, for methods that use them; the others refuse them.
+        engine : str or Engine
+            Where the rows live and are walked; not stored in the model.
+        memory_budget : int, optional
+            Bytes the solver's state may take; a method that needs more refuses before it starts.
+        """
+        views = Views(X)
+        self._check_setting(views, similar_pairs, memory_budget)
+        learn_columns(self, X)
+        self.view_widths_ = views.widths
+        self.n_features_in_ = views.shape[1]
+        with open_engine(engine) as opened:
+            self._fit(views, opened, _seed(self.random_state))
+        self._fitted_labels = None if y is None else _checked_labels(y, len(views))
+        self._fitted_codes = None if y is None else self.transform(views, engine=engine)
+        return self
+
+    def _check_setting(self, views: Views, similar_pairs: Any, memory_budget: int | None) -> None:
+        name = type(self).__name__
+        if not isinstance(self.n_bits, Integral) or isinstance(self.n_bits, bool) or self.n_bits < 1:
+            raise ParameterError(f"n_bits of {name} must be a whole number from 1 up, got {self.n_bits!r}.")
+        if len(views) < 2:
+            raise RefusedError(f"{name} cannot learn from 1 sample: give at least 2 rows.")
+        if similar_pairs is not None:
+            raise RefusedError(f"{name} learns without pairs: leave similar_pairs out.")
+        fits, reason = self.handles(views)
+        if not fits:
+            raise RefusedError(f"{name} cannot face this setting: {reason}")
+        needed = self._state_bytes(views)
+        if memory_budget is not None and needed > memory_budget:
+            raise RefusedError(
+                f"{name} needs {needed:,} bytes of state for {len(views):,} rows, memory_budget is {memory_budget:,}: "
+                "fit on fewer rows or with fewer landmarks."
+            )
+
+    def _state_bytes(self, views: Views) -> int:  # noqa: ARG002
+        """Bytes of solver state that grow with the rows; 0 for methods that stream."""
+        return 0
+
+    def _entered(self, X: Any) -> Views:
+        check_is_fitted(self)
+        check_columns(self, X)
+        return Views(X).aligned(self.view_widths_, type(self).__name__)
+
+    def decision_function(self, X: Any, *, engine: EngineLike = "threads") -> npt.NDArray[np.float64]:
+        """Scores before the sign, (n, n_bits): how sure each bit is; for asymmetric search."""
+        views = self._entered(X)
+        with open_engine(engine) as opened:
+            return self._scores(views, opened)
+
+    def transform(self, X: Any, *, packed: bool = True, engine: EngineLike = "threads") -> npt.NDArray[np.uint8]:
+        """Codes, uint8: (n, ceil(n_bits / 8)) packed as np.packbits does, or (n, n_bits) of 0 and 1."""
+        bits = scores_to_bits(self.decision_function(X, engine=engine))
+        return pack_bits(bits) if packed else bits
+
+    def score(self, X: Any, y: Any) -> float:
+        """Mean average precision of these rows as queries against the fitted rows, by Hamming distance."""
+        codes = self.transform(X)
+        if getattr(self, "_fitted_labels", None) is None:
+            raise ParameterError(
+                "score compares with the fitted rows: call fit(X, y) with labels first (a loaded model holds no rows)."
+            )
+        relevance = shared_labels(*_same_labels(_checked_labels(y, len(codes)), self._fitted_labels))
+        return mean_average_precision(relevance, hamming_distances(codes, self._fitted_codes))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, whole or not at all; `quorumhash.load` reads it."""
+        modelfile.write_model(path, *self._content())
+
+    def fingerprint(self) -> str:
+        """Hex SHA-256 of everything that decides the codes: two models with the same one give the same codes."""
+        return modelfile.fingerprint(*self._content())
+
+    def _content(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        check_is_fitted(self)
+        parameters = {name: to_plain(value) for name, value in self.get_params(deep=False).items()}
+        state = {name: to_plain(getattr(self, name)) for name in self._state_names() if hasattr(self, name)}
+        return type(self).__name__, parameters, state
+
+    @classmethod
+    def _state_names(cls) -> tuple[str, ...]:
+        return ("view_widths_", "n_features_in_", "feature_names_in_", "view_columns_", *cls.learned)
+
+    @property
+    def _n_features_out(self) -> int:
+        return n_bytes(self.n_bits)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []  # codes are uint8 whatever came in
+        return tags
+
+
+def _seed(random_state: Any) -> int:
+    """One whole number from an int, None or a generator, as scikit-learn reads random_state."""
+    if isinstance(random_state, Integral) and random_state >= 0:
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _checked_labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.ndim not in (1, 2) or len(labels) != n_rows:
+        raise ParameterError(f"labels must have one entry per row ({n_rows}), got shape {labels.shape}.")
+    return labels
+
+
+def _same_labels(*labels: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
+    """Labels that are texts or floats as whole numbers, alike in both; the others as they are."""
+    if any(part.ndim == 2 for part in labels) or all(part.dtype.kind in "iub" for part in labels):
+        return labels
+    numbers = np.unique(np.concatenate(labels), return_inverse=True)[1]
+    return np.split(numbers, [len(labels[0])])

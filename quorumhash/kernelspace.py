@@ -1,0 +1,120 @@
+"""The views seen from landmarks: scales, landmarks and bandwidths learned once, kernels and graphs for any rows.
+
+ViewKernel   what the kernel of one view is made of; landmarks aligned across views
+ViewGraph    what the landmark graph of one view is made of; landmarks of its own
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace
+
+from quorumhash.engines import Engine, Rows
+from quorumhash.landmarks import FloatMatrix, graph_landmarks, sample_scaled, shared_landmarks
+from quorumhash.querykernel import fill_absent
+from quorumhash.scaling import Scaling, learn_scalings, put_views, scaled
+from quorumhash.similarity import (
+    graph_bandwidth,
+    kernel_bandwidth,
+    nearest_landmarks,
+    rbf_kernel,
+    squared_distances,
+)
+from quorumhash.targets import Graph, normalised_graph
+from quorumhash.views import Views
+
+
+@dataclass(frozen=True)
+class ViewKernel:
+    """Scale, shared landmarks (R, d) and bandwidth of one view."""
+
+    scaling: Scaling
+    landmarks: npt.NDArray[np.float32]
+    bandwidth: float
+
+
+@dataclass(frozen=True)
+class ViewGraph:
+    """Graph landmarks (L, d), bandwidth t and neighbours k of one view."""
+
+    landmarks: npt.NDArray[np.float32]
+    bandwidth: float
+    n_neighbors: int
+
+
+@dataclass(frozen=True)
+class KernelSpace:
+    """The kernels and graphs of all views, by name, and the bandwidth of the joined views' own graph."""
+
+    kernels: dict[str, ViewKernel]
+    graphs: dict[str, ViewGraph]
+    joined_bandwidth: float
+
+
+def learn_kernel_space(
+    views: Views,
+    engine: Engine,
+    seed: int,
+    *,
+    n_kernel_landmarks: int,
+    n_graph_landmarks: int,
+    n_neighbors: int,
+    landmarks: str,
+    bandwidth: str,
+) -> KernelSpace:
+    """Learn scales on all rows; landmarks and bandwidths on a seeded sample of them."""
+    scalings = learn_scalings(views, engine)
+    sample, present = sample_scaled(views, scalings, engine, seed)
+    shared = shared_landmarks(sample, present, n_kernel_landmarks, landmarks, seed)
+    kernels, graphs, joined = {}, {}, np.float32(0.0)
+    for m, name in enumerate(views):
+        squares = squared_distances(sample[name], shared[name])
+        joined = joined + squares
+        kernels[name] = ViewKernel(scalings[name], shared[name], kernel_bandwidth(squares[present[:, m]], bandwidth))
+        own = graph_landmarks(sample[name], present[:, m], n_graph_landmarks, seed)
+        squares = squared_distances(sample[name][present[:, m]], own)
+        graphs[name] = ViewGraph(own, graph_bandwidth(squares, n_neighbors), n_neighbors)
+    return KernelSpace(kernels, graphs, graph_bandwidth(np.asarray(joined), n_neighbors))
+
+
+def kernels_and_graphs(views: Views, space: KernelSpace, engine: Engine) -> tuple[list[Rows], list[Graph]]:
+    """Kernel (N, R) float32 and normalised graph of every view, one pass over each view's features.
+
+    An absent view of an item has no neighbours in its graph, and in its kernel the mean of the item's other views.
+    """
+    present = engine.put(np.stack([views.present(name) for name in views], axis=1))
+    kernels, graphs = [], []
+    for m, (name, rows) in enumerate(zip(views, put_views(views, engine), strict=True)):
+        kernel, positions, weights = engine.map_rows(
+            _kernel_and_graph, space.kernels[name], space.graphs[name], m, present, rows
+        )
+        kernels.append(kernel)
+        graphs.append(normalised_graph(positions, weights, len(space.graphs[name].landmarks), engine))
+    if any(not views.present(name).all() for name in views):
+        kernels = list(engine.map_rows(fill_absent, present, *kernels, free=kernels))
+    return kernels, graphs
+
+
+def _kernel_and_graph(kernel: ViewKernel, graph: ViewGraph, view: int, present: Any, block: Any) -> Any:
+    xp = array_namespace(present)
+    features = scaled(block, kernel.scaling)
+    neighbours = nearest_landmarks(squared_distances(features, graph.landmarks), graph.n_neighbors, graph.bandwidth)
+    weights = xp.where(present[:, view, None], neighbours.weights, 0.0)
+    return rbf_kernel(squared_distances(features, kernel.landmarks), kernel.bandwidth), neighbours.positions, weights
+
+
+def landmark_distances(kernels: tuple[ViewKernel, ...], *blocks: Any) -> list[Any]:
+    """Squared distances (n, R) of one block to the shared landmarks per view; None for an absent view."""
+    return [
+        None if block is None else squared_distances(scaled(block, kernel.scaling), kernel.landmarks)
+        for kernel, block in zip(kernels, blocks, strict=True)
+    ]
+
+
+def landmark_matrix(space_kernels: tuple[ViewKernel, ...]) -> list[FloatMatrix]:
+    """Kernels (R, R) of the shared landmarks among themselves, one per view."""
+    return [rbf_kernel(squared_distances(k.landmarks, k.landmarks), k.bandwidth) for k in space_kernels]

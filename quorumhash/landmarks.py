@@ -1,0 +1,100 @@
+"""Which points stand for all: shared kernel landmarks and per-view graph landmarks.
+
+Kernel landmarks are aligned across views (row r of every view's landmarks is the same point), or K_m = consensus + error_m
+would compare unrelated columns (SPEC E20). Graph landmarks may differ from view to view. Both are chosen once, on the
+host, on a seeded sample, so that every engine sees the same ones.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.engines import Engine
+from quorumhash.errors import ParameterError
+from quorumhash.scaling import Scaling, scaled
+from quorumhash.views import Views
+
+FloatMatrix = npt.NDArray[np.float32]
+
+LANDMARK_RULES = ("kmeans", "rows")
+SAMPLE_ROWS = 10_000  # k-means and bandwidths see no more rows than this
+ROWS_PER_LANDMARK = 50
+LLOYD_STEPS = 10
+
+
+def default_n_landmarks(n_rows: int) -> int:
+    """How many landmarks serve n rows, where the user does not say: one for five rows, 300 at most, 500 from 60,000 on.
+
+    300 and 500 are the paper's figures for 30,000 and 100,000 rows. Few rows need fewer: with one landmark for one
+    or two rows a damaged row becomes its own landmark and is believed (1,000 landmarks for 1,500 rows broke swap
+    damage altogether), so a landmark must stand for at least five rows.
+
+    >>> [default_n_landmarks(n) for n in (3, 100, 1_500, 30_000, 100_000)]
+    [2, 20, 300, 300, 500]
+    """
+    return max(min(2, n_rows), min(n_rows // 5, 300 if n_rows < 60_000 else 500))
+
+
+def sample_scaled(
+    views: Views, scalings: Mapping[str, Scaling], engine: Engine, seed: int, limit: int = SAMPLE_ROWS
+) -> tuple[dict[str, FloatMatrix], npt.NDArray[np.bool_]]:
+    """A seeded sample of rows, scaled: name -> (s, d) float32, and the presence of its rows (s, n_views)."""
+    n_rows = len(views)
+    rows = np.arange(n_rows)
+    if n_rows > limit:
+        rows = np.sort(engine.random(seed).choice(n_rows, size=limit, replace=False))
+    sample = {
+        name: np.asarray(scaled(engine.take_rows(engine.put(views.matrix(name)), rows), scalings[name]))
+        for name in views
+    }
+    return sample, np.stack([views.present(name)[rows] for name in views], axis=1)
+
+
+def shared_landmarks(
+    sample: Mapping[str, FloatMatrix], present: npt.NDArray[np.bool_], n_landmarks: int, rule: str, seed: int
+) -> dict[str, FloatMatrix]:
+    """R points with coordinates in every view: name -> (R, d).
+
+    "kmeans": centres of k-means over the views side by side. "rows": training rows. Rows that lack a view are passed
+    over as long as enough others remain.
+    """
+    if rule not in LANDMARK_RULES:
+        raise ParameterError(f"landmarks must be one of {', '.join(LANDMARK_RULES)}, got {rule!r}.")
+    complete = present.all(axis=1)
+    usable = complete if complete.sum() >= n_landmarks else np.ones(len(present), dtype=bool)
+    joined = np.unique(np.concatenate([part[usable] for part in sample.values()], axis=1), axis=0)
+    if rule == "kmeans":
+        points = k_means(joined, n_landmarks, seed)
+    else:
+        chosen = np.random.default_rng(seed).permutation(len(joined))[:n_landmarks]
+        points = joined[np.sort(chosen)]
+    edges = np.cumsum([0] + [part.shape[1] for part in sample.values()])
+    return {name: points[:, edges[i] : edges[i + 1]].copy() for i, name in enumerate(sample)}
+
+
+def graph_landmarks(part: FloatMatrix, present: npt.NDArray[np.bool_], n_landmarks: int, seed: int) -> FloatMatrix:
+    """L points of one view, (L, d): k-means over the sampled rows that have the view."""
+    return k_means(np.unique(part[present], axis=0), n_landmarks, seed)
+
+
+def k_means(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
+    """Centres of a few Lloyd steps from random rows, (min(n_centres, n), d); the points must be distinct."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    if len(points) <= n_centres:
+        return points
+    limit = ROWS_PER_LANDMARK * n_centres
+    if len(points) > limit:
+        points = points[np.sort(np.random.default_rng(seed).choice(len(points), size=limit, replace=False))]
+    solver: Any = KMeans(n_centres, init="random", n_init=1, max_iter=LLOYD_STEPS, random_state=seed)
+    with warnings.catch_warnings():
+        # rows that differ by rounding alone may leave fewer clusters than asked for
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        centres = solver.fit(points).cluster_centers_
+    return np.unique(np.asarray(centres, dtype=np.float32), axis=0)

@@ -1,0 +1,96 @@
+"""The shelf of small operators: shrink rows, entries, singular values; rotate scores towards bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace
+
+from quorumhash.engines import Engine, Rows
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def shrink_rows(block: Any, threshold: float) -> Any:
+    """Shorten every row by the threshold, to zero at most: the proximal operator of threshold * sum of row norms.
+
+    >>> shrink_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0)
+    array([[2.4, 3.2],
+           [0. , 0. ]])
+    """
+    norms = row_norms(block)
+    xp = array_namespace(block)
+    return block * xp.clip(1.0 - threshold / xp.where(norms > 0, norms, 1.0), 0.0, None)[:, None]
+
+
+def shrink_entries(block: Any, threshold: float) -> Any:
+    """Move every entry towards zero by the threshold: the proximal operator of threshold * sum of |entries|.
+
+    >>> shrink_entries(np.array([[3.0, -0.5]]), 1.0)
+    array([[2., 0.]])
+    """
+    return block - array_namespace(block).clip(block, -threshold, threshold)
+
+
+def row_norms(block: Any) -> Any:
+    """Euclidean norm of every row, (n,)."""
+    xp = array_namespace(block)
+    return xp.sqrt(xp.einsum("ij,ij->i", block, block))
+
+
+@dataclass(frozen=True)
+class SpectralShrinkage:
+    """X -> X @ operator shrinks the singular values of X (n, r); `basis` (r, rank) spans what is left."""
+
+    operator: FloatArray
+    basis: FloatArray
+    nuclear_norm: float
+
+    @property
+    def rank(self) -> int:
+        """Number of singular values above the threshold."""
+        return self.basis.shape[1]
+
+
+def shrink_singular_values(gram: FloatArray, threshold: float, floor: float = 0.0) -> SpectralShrinkage:
+    """The proximal operator of threshold * nuclear norm for a tall matrix X, from its Gram matrix X^T X alone.
+
+    X = U S V^T has X^T X = V S^2 V^T, and U max(S - threshold, 0) V^T = X V diag(max(1 - threshold / S, 0)) V^T, so
+    the long side is never decomposed. What would be left with at most `floor` counts as zero: at a solution many
+    singular values stand exactly at the threshold, and rounding must not decide the rank.
+    """
+    squares, vectors = np.linalg.eigh(gram)
+    values = np.sqrt(np.maximum(squares, 0.0))
+    kept = values > threshold + floor
+    basis, values = vectors[:, kept], values[kept]
+    operator = (basis * (1.0 - threshold / values)) @ basis.T
+    return SpectralShrinkage(operator, basis, float(np.sum(values - threshold)))
+
+
+def fix_signs(vectors: FloatArray) -> FloatArray:
+    """Columns with their largest component positive, so that every engine and library gives the same eigenvectors."""
+    largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
+    return vectors * np.where(largest < 0, -1.0, 1.0)
+
+
+def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps: int = 50) -> FloatArray:
+    """The rotation (p, p) that brings scores closest to their signs: iterative quantization (Gong and Lazebnik).
+
+    Alternates B = sign(V R) and the orthogonal Procrustes solution R = U_A U_B^T of B^T V = U_B S U_A^T, from a random
+    rotation; each step lowers |B - V R|, in float64.
+    """
+    rotation, _ = np.linalg.qr(engine.random(seed).standard_normal((n_bits, n_bits)))
+    for _ in range(n_steps):
+        bits_by_scores = engine.sum_rows(_signs_times_scores, scores, rotation)
+        left, _, right = np.linalg.svd(bits_by_scores)
+        rotation = (left @ right).T
+    return rotation
+
+
+def _signs_times_scores(block: Any, rotation: Any) -> Any:
+    xp = array_namespace(block)
+    signs = xp.where(block @ rotation >= 0, 1.0, -1.0)
+    return signs.T @ block

@@ -1,0 +1,120 @@
+"""Similarity to landmarks: the RBF kernel and the truncated landmark graph, for one block of rows.
+
+    K  (n, R)  kernel to the shared landmarks z_r          exp(-|x - z|^2 / (2 s^2)),  one bandwidth s per view
+    F  (n, L)  graph to the view's own landmarks u_j       exp(-|x - u|^2 / t), the k nearest only, rows sum to 1
+
+F is never dense: k positions and k weights per row (`Neighbours`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace, is_numpy_array
+
+from quorumhash.errors import ParameterError
+
+BANDWIDTH_RULES = ("seventh", "median")
+NEIGHBOUR_OF_BANDWIDTH = 7  # the neighbour that self-tuning (Zelnik-Manor and Perona) measures to
+
+
+def squared_distances(block: Any, points: Any) -> Any:
+    """Squared Euclidean distances (n, p) of rows to points, never negative.
+
+    >>> squared_distances(np.array([[0.0, 3.0]]), np.array([[4.0, 0.0], [0.0, 3.0]]))
+    array([[25.,  0.]])
+    """
+    xp = array_namespace(block)
+    distances = block @ points.T
+    distances *= -2.0
+    distances += xp.einsum("ij,ij->i", block, block)[:, None]
+    distances += xp.einsum("ij,ij->i", points, points)[None, :]
+    return xp.clip(distances, 0.0, None)
+
+
+def rbf_kernel(squares: Any, bandwidth: float) -> Any:
+    """exp(-d^2 / (2 s^2)), in the dtype of the squared distances."""
+    return array_namespace(squares).exp(squares * (-0.5 / bandwidth**2))
+
+
+def kernel_bandwidth(squares: npt.NDArray[Any], rule: str = "seventh") -> float:
+    """One bandwidth s for a view from squared distances of a sample to its landmarks.
+
+    "seventh": the mean distance to the 7th nearest landmark. "median": 2 s^2 is the median squared distance.
+    Never 0: where rows coincide with landmarks the mean positive distance serves, and 1 where all are equal.
+    """
+    if rule not in BANDWIDTH_RULES:
+        raise ParameterError(f"bandwidth must be one of {', '.join(BANDWIDTH_RULES)}, got {rule!r}.")
+    if rule == "median":
+        bandwidth = float(np.sqrt(np.median(squares) / 2.0))
+    else:
+        nth = min(NEIGHBOUR_OF_BANDWIDTH, squares.shape[1]) - 1
+        bandwidth = float(np.sqrt(np.partition(squares, nth, axis=1)[:, nth]).mean(dtype=np.float64))
+    return bandwidth if bandwidth > 0 else _positive_mean(squares)
+
+
+def graph_bandwidth(squares: npt.NDArray[Any], n_neighbors: int) -> float:
+    """t = s^2 with s the mean distance to the k-th nearest landmark (SPEC 1.2.4)."""
+    nth = min(n_neighbors, squares.shape[1]) - 1
+    distance = float(np.sqrt(np.partition(squares, nth, axis=1)[:, nth]).mean(dtype=np.float64))
+    return (distance if distance > 0 else _positive_mean(squares)) ** 2
+
+
+def _positive_mean(squares: npt.NDArray[Any]) -> float:
+    positive = squares[squares > 0]
+    return float(np.sqrt(positive.mean(dtype=np.float64))) if positive.size else 1.0
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A block of the truncated graph F: landmark positions (n, k) and their weights (n, k), rows summing to 1."""
+
+    positions: Any
+    weights: Any
+
+
+def nearest_landmarks(squares: Any, n_neighbors: int, bandwidth: float) -> Neighbours:
+    """The k nearest landmarks of every row and their weights exp(-d^2 / t), normalised; ties go to the lower position.
+
+    The smallest distance is subtracted inside the exponential: it cancels, and no row can become 0 / 0.
+    """
+    xp = array_namespace(squares)
+    rest = xp.astype(squares, xp.float64, copy=True)
+    every = xp.arange(rest.shape[0])
+    positions, nearest = [], []
+    for _ in range(min(n_neighbors, rest.shape[1])):  # k is 3 or 5: k passes of argmin beat a sort
+        position = xp.argmin(rest, axis=1)
+        positions.append(position)
+        nearest.append(rest[every, position])
+        rest[every, position] = xp.inf
+    chosen = xp.stack(nearest, axis=1)
+    weights = xp.exp((chosen[:, :1] - chosen) / bandwidth)
+    return Neighbours(xp.stack(positions, axis=1), weights / xp.sum(weights, axis=1, keepdims=True))
+
+
+def spread_to_rows(positions: Any, weights: Any, table: Any) -> Any:
+    """F @ table: for every row the weighted sum of its landmarks' entries, (n, p)."""
+    total = weights[:, 0, None] * table[positions[:, 0]]
+    for j in range(1, positions.shape[1]):
+        total += weights[:, j, None] * table[positions[:, j]]
+    return total
+
+
+def collect_at_landmarks(positions: Any, weights: Any, block: Any, n_landmarks: int) -> Any:
+    """F^T @ block: for every landmark the weighted sum of the rows that chose it, (L, p)."""
+    if is_numpy_array(block):
+        from scipy.sparse import csr_array
+
+        n, k = positions.shape
+        graph = csr_array(
+            (weights.ravel(), positions.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n_landmarks), copy=False
+        )
+        return np.asarray(graph.T @ block)
+    xp = array_namespace(block)
+    total = xp.zeros((n_landmarks, block.shape[1]), dtype=block.dtype, device=block.device)
+    for j in range(positions.shape[1]):
+        total.index_add_(0, positions[:, j], weights[:, j, None] * block)
+    return total

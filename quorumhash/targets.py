@@ -1,0 +1,206 @@
+"""The code targets: what the bits of every item should be, given the consensus kernel and the landmark graphs.
+
+    minimise over Y, Y_1..Y_M, W, b   with Y^T Y = N I and Y^T 1 = 0 (samples as rows)
+        sum_m [ 2 tr(Y_m^T L_m Y_m) + gamma |Y - Y_m|^2 ]  +  beta ( |K W + 1 b - Y|^2 + delta |W|^2 )
+
+    K    (N, R)  consensus kernel, rows centred by the means where marked "centred"
+    G_m  (N, L)  F_m Lambda_m^(-1/2), the graph of view m: S_m = G_m G_m^T, L_m = I - S_m
+    Y    (N, P)  targets; W (R, P), b (P,) the hash functions
+
+Y_m, W and b have closed forms; what is left is an eigenproblem of a matrix of rank M L + R + 1, solved through the Gram
+matrix of its factors (SPEC 1.3 f), so nothing N x N is ever formed.
+
+Departures from the paper: the Y-step is not printed there at all (E10); Y^T 1 = 0 is added, or the first bit would be
+constant (E12); Y^T Y = N I instead of I, so that targets have the size of bits (E13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from array_api_compat import array_namespace, device
+
+from quorumhash.engines import Engine, Rows
+from quorumhash.proximal import fix_signs
+from quorumhash.similarity import collect_at_landmarks, spread_to_rows
+
+FloatArray = npt.NDArray[np.float64]
+
+SMALLEST_EIGENVALUE = 1e-10  # relative; directions of the kernel below this are rounding
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One view's landmark graph G = F Lambda^(-1/2) over all rows."""
+
+    positions: Rows
+    weights: Rows
+    n_landmarks: int
+
+
+@dataclass(frozen=True)
+class GraphFactors:
+    """All graphs as one factor: V_g = H [G_1 .. G_M] mixing, with its Gram matrix; fixed during a fit."""
+
+    graphs: tuple[Graph, ...]
+    means: FloatArray  # (q,) column means of [G_1 .. G_M]
+    mixing: FloatArray  # (q, q) block diagonal: U_m sqrt(gamma^2 / (2 + gamma) / (1 + gamma / 2 - g_m))
+    gram: FloatArray  # (q, q) mixing^T [G]^T H [G] mixing
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of landmarks of every graph."""
+        return tuple(graph.n_landmarks for graph in self.graphs)
+
+    def walked(self) -> list[Rows]:
+        """Positions and weights of every graph, in turn: what a block function receives as `*pairs`."""
+        return _walked(self.graphs)
+
+
+@dataclass(frozen=True)
+class KernelSums:
+    """What the targets need of the consensus kernel: centred Gram (R, R), means (R,), [G]^T H K (q, R)."""
+
+    gram: FloatArray
+    means: FloatArray
+    cross: FloatArray
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Y = sum_m G_m graph_weights_m + K kernel_weights - offset, and the hash functions fitted to it."""
+
+    graph_weights: FloatArray  # (q, P)
+    kernel_weights: FloatArray  # (R, P)
+    offset: FloatArray  # (P,)
+    projection: FloatArray  # W (R, P)
+    bias: FloatArray  # b (P,)
+    objective: float
+
+
+def normalised_graph(positions: Rows, weights: Rows, n_landmarks: int, engine: Engine) -> Graph:
+    """G from F: weights divided by the root of their landmark's total; landmarks nobody chose keep weight 0."""
+    totals = engine.sum_rows(_landmark_totals, positions, weights, n_landmarks)[:, 0]
+    inverse_root = np.where(totals > 0, 1.0 / np.sqrt(np.where(totals > 0, totals, 1.0)), 0.0)
+    scaled = engine.map_rows(_scale_weights, positions, weights, inverse_root, free=[weights])
+    return Graph(positions, scaled, n_landmarks)
+
+
+def _landmark_totals(positions: Any, weights: Any, n_landmarks: int) -> Any:
+    return collect_at_landmarks(positions, weights, weights[:, :1] * 0 + 1, n_landmarks)
+
+
+def _scale_weights(positions: Any, weights: Any, inverse_root: Any) -> Any:
+    return weights * inverse_root[positions]
+
+
+def graph_factors(graphs: Sequence[Graph], gamma: float, engine: Engine) -> GraphFactors:
+    """The factor of the graph term: 2L + gamma I inverted by Woodbury on L landmarks (SPEC 1.3 b, f)."""
+    n_rows = graphs[0].positions.n_rows
+    sizes = tuple(graph.n_landmarks for graph in graphs)
+    gram, sums = engine.sum_rows(_graph_sums, sizes, *_walked(graphs))
+    mixings = []
+    for part in _diagonal_blocks(gram, sizes):
+        values, vectors = np.linalg.eigh(part)
+        values = np.clip(values, 0.0, 1.0)
+        mixings.append(fix_signs(vectors) * np.sqrt(gamma**2 / (2 + gamma) / (1 + gamma / 2 - values)))
+    mixing = scipy.linalg.block_diag(*mixings)
+    means = sums / n_rows
+    centred = gram - n_rows * np.outer(means, means)
+    return GraphFactors(tuple(graphs), means, mixing, mixing.T @ centred @ mixing)
+
+
+def _diagonal_blocks(matrix: FloatArray, sizes: Sequence[int]) -> list[FloatArray]:
+    edges = np.cumsum([0, *sizes])
+    return [matrix[a:b, a:b] for a, b in pairwise(edges)]
+
+
+def _walked(graphs: Sequence[Graph]) -> list[Rows]:
+    return [rows for graph in graphs for rows in (graph.positions, graph.weights)]
+
+
+def _graph_sums(sizes: tuple[int, ...], *pairs: Any) -> Any:
+    """[G]^T [G] (q, q) and [G]^T 1 (q,) of one block; the block of G is made dense, only n x q."""
+    xp = array_namespace(pairs[1])
+    block = xp.zeros((pairs[1].shape[0], sum(sizes)), dtype=pairs[1].dtype, device=device(pairs[1]))
+    every, start = xp.arange(block.shape[0], device=device(pairs[1]))[:, None], 0
+    for size, positions, weights in zip(sizes, pairs[::2], pairs[1::2], strict=True):
+        block[every, start + positions] = weights
+        start += size
+    return cross_sums(sizes, block, *pairs), xp.sum(block, axis=0)
+
+
+def kernel_sums(
+    gram: FloatArray, sums: FloatArray, cross: FloatArray, factors: GraphFactors, n_rows: int
+) -> KernelSums:
+    """Centre the raw sums K^T K, K^T 1 and [G]^T K."""
+    means = sums / n_rows
+    return KernelSums(gram - n_rows * np.outer(means, means), means, cross - n_rows * np.outer(factors.means, means))
+
+
+def cross_sums(sizes: tuple[int, ...], kernel: Any, *pairs: Any) -> Any:
+    """[G]^T K (q, R) of one block, through the sparse graphs."""
+    xp = array_namespace(kernel)
+    parts = [
+        collect_at_landmarks(positions, weights, kernel, size)
+        for size, positions, weights in zip(sizes, pairs[::2], pairs[1::2], strict=True)
+    ]
+    return xp.concat(parts)
+
+
+def solve_targets(
+    factors: GraphFactors, sums: KernelSums, n_bits: int, *, gamma: float, beta: float, delta: float
+) -> Targets:
+    """The best targets and their hash functions for a fixed consensus kernel (SPEC 1.3 f and 1.4).
+
+    Symbols: U_K diag(kappa) U_K^T the centred kernel Gram; V_K = K_c U_K sqrt(beta / (kappa + delta));
+    V = [V_g, V_K] (N, q + R), V^T V = Omega diag(e) Omega^T; Y = sqrt(N) V Omega_P e_P^(-1/2).
+    """
+    n_rows = factors.graphs[0].positions.n_rows
+    kappa, vectors = np.linalg.eigh(sums.gram)
+    kept = kappa > SMALLEST_EIGENVALUE * kappa[-1]
+    kappa, vectors = kappa[kept], fix_signs(vectors[:, kept])
+    mixing_k = vectors * np.sqrt(beta / (kappa + delta))
+    corner = factors.mixing.T @ (sums.cross @ mixing_k)
+    gram = np.block([[factors.gram, corner], [corner.T, np.diag(beta * kappa / (kappa + delta))]])
+    values, omega = _largest_eigenpairs(gram, n_bits)
+    omega *= np.sqrt(n_rows / values)
+    q = len(factors.means)
+    graph_weights, kernel_weights = factors.mixing @ omega[:q], mixing_k @ omega[q:]
+    kernel_by_targets = sums.cross.T @ graph_weights + sums.gram @ kernel_weights
+    projection = vectors @ ((vectors.T @ kernel_by_targets) / (kappa + delta)[:, None])
+    constant = 2 * len(factors.graphs) * gamma / (2 + gamma) + beta
+    return Targets(
+        graph_weights,
+        kernel_weights,
+        factors.means @ graph_weights + sums.means @ kernel_weights,
+        projection,
+        -(sums.means @ projection),
+        float(n_rows * np.sum(constant - values)),
+    )
+
+
+def _largest_eigenpairs(gram: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues in falling order and sign-fixed eigenvectors; values that are rounding are lifted off zero."""
+    size = len(gram)
+    values, vectors = scipy.linalg.eigh(
+        gram, subset_by_index=[size - n_pairs, size - 1], driver="evr", check_finite=False
+    )
+    floor = SMALLEST_EIGENVALUE * values[-1]
+    return np.maximum(values[::-1], floor), fix_signs(vectors[:, ::-1])
+
+
+def target_rows(kernel: Any, targets: Targets, sizes: tuple[int, ...], *pairs: Any) -> Any:
+    """Y of one block, (n, P)."""
+    total = kernel @ targets.kernel_weights - targets.offset
+    start = 0
+    for size, positions, weights in zip(sizes, pairs[::2], pairs[1::2], strict=True):
+        total += spread_to_rows(positions, weights, targets.graph_weights[start : start + size])
+        start += size
+    return total
