@@ -46,8 +46,10 @@ from quorumhash.targets import (
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[dict[str, float]], None]
 
-FIRST_PENALTY = 10.0  # times alpha / |mean kernel|_2; it must scale with alpha (SPEC 1.5)
+FIRST_PENALTY = 10.0  # times alpha / |mean kernel|_2, the low rank's own scale (SPEC 1.5) ...
+FIRST_PENALTY_OF_ERRORS = 2.0  # ... but at most times lambda / typical error size, or heavy ranks freeze too early
 PENALTY_GROWTH = 1.1
+SWEEPS_PER_TARGET = 4  # sweeps between two target steps; the eigenproblem costs more than a sweep on small data
 RANK_FLOOR = 1e-6  # times |mean kernel|_2: singular values of the consensus below this are rounding
 
 
@@ -77,7 +79,7 @@ class Consensus:
     @property
     def rank(self) -> int:
         """Rank of the low-rank kernel."""
-        return self.basis.shape[1]
+        return int(self.basis.shape[1])
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,15 @@ class Pull:
     curvature: float  # 2 beta |W|_2^2, a bound on the second derivative
 
 
+@dataclass(frozen=True)
+class Goal:
+    """What the codes ask of the consensus until the next target step."""
+
+    targets: Rows  # Y (N, P)
+    pull: Pull
+    fixed_cost: float  # the codes' part of the objective, less beta |Khat W + 1 b - Y|^2
+
+
 def state_bytes_per_row(n_landmarks: int, n_views: int, n_bits: int) -> int:
     """Bytes of solver state per row of data: what `memory_budget` is compared with.
 
@@ -138,15 +149,16 @@ def solve_consensus(
     started = time.perf_counter()
     factors = graph_factors(graphs, weights.gamma, engine)
     state = _start(kernels, weights, engine)
-    shrinkage: SpectralShrinkage | None = None
+    shrinkage, goal = None, None
     history: list[dict[str, float]] = []
-    for _ in range(max_iter):
+    for sweep in range(max_iter):
         spectrum, sums = _sums(state, factors, engine)
         shrinkage = shrink_singular_values(spectrum, weights.alpha / state.penalty, RANK_FLOOR * state.norm)
-        targets = solve_targets(factors, sums, n_bits, **_target_weights(weights)) if weights.is_coupled else None
-        state, facts = _sweep(state, kernels, shrinkage, targets, factors, weights, engine)
-        facts["objective"] += weights.alpha * _nuclear_norm(sums, state.kernel.n_rows)
-        facts["objective"] += targets.objective if targets else 0.0
+        if weights.is_coupled and sweep % SWEEPS_PER_TARGET == 0:
+            goal = _new_goal(state, factors, sums, n_bits, weights, engine)
+        nuclear_norm = _nuclear_norm(sums, state.kernel.n_rows)
+        state, facts = _sweep(state, kernels, shrinkage, goal, weights, engine)
+        facts["objective"] += weights.alpha * nuclear_norm
         facts |= {"rank": float(shrinkage.rank), "seconds": time.perf_counter() - started}
         history.append(facts)
         if progress is not None:
@@ -154,21 +166,35 @@ def solve_consensus(
         if _is_done(history, tol):
             break
     spectrum, sums = _sums(state, factors, engine)
-    targets = solve_targets(factors, sums, n_bits, **_target_weights(weights))
+    targets = _solve(factors, sums, n_bits, weights)
     basis = shrinkage.basis if shrinkage else shrink_singular_values(spectrum, 0.0, RANK_FLOOR * state.norm).basis
     return Consensus(state.kernel, targets.projection, targets.bias, basis, history)
 
 
-def _target_weights(weights: Weights) -> dict[str, float]:
-    return {"gamma": weights.gamma, "beta": weights.beta, "delta": weights.delta}
+def _solve(factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights) -> Targets:
+    return solve_targets(factors, sums, n_bits, gamma=weights.gamma, beta=weights.beta, delta=weights.delta)
+
+
+def _new_goal(
+    state: State, factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights, engine: Engine
+) -> Goal:
+    targets = _solve(factors, sums, n_bits, weights)
+    rows = engine.map_rows(target_rows, state.kernel, targets, factors.sizes, *factors.walked())
+    curvature = 2.0 * weights.beta * float(np.linalg.norm(targets.projection, 2)) ** 2
+    pull = Pull(targets.projection, targets.bias, weights.beta, curvature)
+    return Goal(rows, pull, targets.objective - weights.beta * targets.misfit)
 
 
 def _start(kernels: Sequence[Rows], weights: Weights, engine: Engine) -> State:
     """Khat = mean of the kernels, duals zero."""
     kernel = engine.map_rows(mean_kernel, *kernels)
     duals = engine.map_rows(_zeros, len(kernels) + 1, kernel)
-    norm = float(np.sqrt(np.linalg.eigvalsh(engine.sum_rows(_gram, kernel))[-1]))
-    return State(kernel, duals, FIRST_PENALTY * weights.alpha / norm, norm)
+    gram = engine.sum_rows(_gram, kernel)
+    norm = float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
+    n_errors = kernel.n_rows * (1 if weights.error_norm == "l21" else len(gram))  # rows, or entries
+    error_size = norm / np.sqrt(n_errors)
+    penalty = min(FIRST_PENALTY * weights.alpha / norm, FIRST_PENALTY_OF_ERRORS * weights.lambda_ / error_size)
+    return State(kernel, duals, penalty, norm)
 
 
 def mean_kernel(*kernels: Any) -> Any:
@@ -210,33 +236,30 @@ def _sweep(
     state: State,
     kernels: Sequence[Rows],
     shrinkage: SpectralShrinkage,
-    targets: Targets | None,
-    factors: GraphFactors,
+    goal: Goal | None,
     weights: Weights,
     engine: Engine,
 ) -> tuple[State, dict[str, float]]:
-    """One sweep of the ADMM over all rows; the facts are those of the state it started from."""
+    """One sweep of the ADMM over all rows; the facts are those of the state it started from, less the rank's cost."""
     next_penalty = PENALTY_GROWTH * state.penalty
     sweep = Sweep(shrinkage.operator, weights.lambda_ / state.penalty, state.penalty, state.penalty / next_penalty)
-    pull, wanted = None, None
-    if targets is not None:
-        wanted = engine.map_rows(target_rows, state.kernel, targets, factors.sizes, *factors.walked())
-        curvature = 2.0 * weights.beta * float(np.linalg.norm(targets.projection, 2)) ** 2
-        pull = Pull(targets.projection, targets.bias, weights.beta, curvature)
+    pull, targets = (goal.pull, goal.targets) if goal else (None, None)
     old = [state.kernel, *state.duals]
-    *new, facts = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, wanted, *old, *kernels, free=old)
-    residuals, errors = engine.get(facts).T
+    *new, facts = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old)
+    residuals, errors, misfits = engine.get(facts).T
+    objective = weights.lambda_ * errors.sum() + (goal.fixed_cost + weights.beta * misfits.sum() if goal else 0.0)
     return State(new[0], tuple(new[1:]), next_penalty, state.norm), {
-        "objective": weights.lambda_ * float(errors.sum()),
+        "objective": float(objective),
         "residual": float(residuals.max()),
     }
 
 
 def sweep_rows(sweep: Sweep, error_norm: str, pull: Pull | None, targets: Any, kernel: Any, *rest: Any) -> Any:
-    """One block of a sweep: new kernel, new duals, and (1, 2) facts: largest residual, total error norm at the start."""
+    """One block of a sweep, in place: kernel, duals, and facts (1, 3): largest residual; error norm and misfit before."""
     xp = array_namespace(kernel)
     duals, views = rest[: len(rest) // 2 + 1], rest[len(rest) // 2 + 1 :]
-    proposals = [(kernel - duals[0]) @ sweep.low_rank + duals[0]]
+    proposals = [(kernel - duals[0]) @ sweep.low_rank]
+    proposals[0] += duals[0]
     total_error = 0.0
     for view, dual in zip(views, duals[1:], strict=True):
         proposal = view - kernel
@@ -249,35 +272,35 @@ def sweep_rows(sweep: Sweep, error_norm: str, pull: Pull | None, targets: Any, k
     for proposal in proposals[2:]:
         mean += proposal
     mean /= len(proposals)
-    new = k_step(mean, kernel, pull, targets, sweep.penalty * len(proposals))
+    misfit = None if pull is None else kernel @ pull.projection + (pull.bias - targets)
+    total_misfit = 0.0 * total_error if misfit is None else xp.sum(misfit**2)
+    new = k_step(mean, kernel, pull, misfit, sweep.penalty * len(proposals))
     largest = []
     for proposal, dual in zip(proposals, duals, strict=True):
         proposal -= new
-        change = proposal - dual
-        largest.append(xp.maximum(xp.max(change), -xp.min(change)))
+        dual -= proposal  # the primal residual of this voice
+        largest.append(xp.maximum(xp.max(dual), -xp.min(dual)))
         proposal *= sweep.next_dual_scale
-    facts = xp.stack([xp.max(xp.stack(largest)), total_error])[None, :]
-    return new, *proposals, facts
+        dual[...] = proposal
+    kernel[...] = new
+    facts = xp.stack([xp.max(xp.stack(largest)), total_error, total_misfit])[None, :]
+    return kernel, *duals, facts
 
 
-def k_step(mean: Any, kernel: Any, pull: Pull | None, targets: Any, strength: float) -> Any:
+def k_step(mean: Any, kernel: Any, pull: Pull | None, misfit: Any, strength: float) -> Any:
     """Khat nearest to the mean proposal, non-negative; coupled, also to what gives the targets (SPEC 1.5).
 
     Minimises strength / 2 |Khat - mean|^2 + beta |Khat W + 1 b - Y|^2 over Khat >= 0 by one majorised step from the
-    current kernel: the quadratic term is replaced by its bound with curvature 2 beta |W|^2, which touches it there. The
-    step never raises the objective and its fixed point is the exact solution; clipping the unconstrained solution
-    is not (W W^T is not diagonal). Changes `mean` in place.
+    current kernel, whose misfit Khat W + 1 b - Y is given: the quadratic term is replaced by its bound with curvature
+    2 beta |W|^2, which touches it there. The step never raises the objective and its fixed point is the exact solution;
+    clipping the unconstrained solution is not (W W^T is not diagonal). Changes `mean` in place.
     """
     xp = array_namespace(kernel)
-    if pull is None:
-        return xp.clip(mean, 0.0, None)
-    misfit = kernel @ pull.projection
-    misfit += pull.bias
-    misfit -= targets
-    misfit *= -2.0 * pull.beta / (strength + pull.curvature)
-    mean *= strength / (strength + pull.curvature)
-    mean += misfit @ pull.projection.T
-    mean += kernel * (pull.curvature / (strength + pull.curvature))
+    if pull is not None:
+        whole = strength + pull.curvature
+        mean *= strength / whole
+        mean += (misfit * (-2.0 * pull.beta / whole)) @ pull.projection.T
+        mean += kernel * (pull.curvature / whole)
     return xp.clip(mean, 0.0, None)
 
 

@@ -86,8 +86,6 @@ def damage(
         picture, in C order; one tuple will do where there is one view.
     fill : for "patch", what takes the place of the pixels: "zero", "mean" (of that picture, per channel), "missing".
 
-    Examples
-    --------
     >>> damaged = damage({"colour": np.eye(4), "shape": np.ones((4, 2))}, "zero", rate=1.0, names=["shape"])
     >>> float(damaged["colour"].sum()), float(damaged["shape"].sum())
     (4.0, 0.0)
@@ -109,8 +107,6 @@ def damage_with_mask(
 ) -> Damaged:
     """What `damage` gives, together with the mask (n_items, n_views) of the pairs that were changed.
 
-    Examples
-    --------
     >>> damage_with_mask({"colour": np.eye(4), "shape": np.ones((4, 2))}, "zero", rate=1.0).mask.sum(axis=0)
     array([4, 4])
     """
@@ -154,7 +150,7 @@ def _replace_pairs(job: _Job, rows: Callable[[_Job, str, Flags], Values]) -> dic
     """Put `rows(job, name, hit)`, (n_hit, n_features), in the place of the pairs that are hit."""
     damaged = {}
     for name, matrix in job.matrices.items():
-        hit = job.views.present(name) & (job.chance[name] < job.rate)
+        hit = job.chance[name] < job.rate
         new_rows = rows(job, name, hit)
         damaged[name] = _as_floats(matrix) if new_rows.dtype.kind == "f" else np.array(matrix)
         damaged[name][hit] = new_rows
@@ -188,7 +184,7 @@ def _swap_source(job: _Job) -> dict[str, Values]:
     for source in job.sources.values():
         names = _chosen(job.views, source)
         has_source = np.logical_or.reduce([job.views.present(name) for name in names])
-        hit = has_source & (job.chance[names[0]] < job.rate)
+        hit = job.chance[names[0]] < job.rate
         partners = _partners(has_source, job.choice[names[0]])
         for name in set(names) & set(job.matrices):
             damaged[name] = np.array(job.matrices[name])

@@ -95,7 +95,7 @@ def kernels_and_graphs(views: Views, space: KernelSpace, engine: Engine) -> tupl
         kernels.append(kernel)
         graphs.append(normalised_graph(positions, weights, len(space.graphs[name].landmarks), engine))
     if any(not views.present(name).all() for name in views):
-        kernels = list(engine.map_rows(fill_absent, present, *kernels, free=kernels))
+        kernels = list(engine.map_rows(fill_absent, present, *kernels, reuse=kernels))
     return kernels, graphs
 
 

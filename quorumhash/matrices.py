@@ -38,7 +38,7 @@ def as_matrix(name: str, value: Any) -> Matrix:
     elif hasattr(value, "iloc"):
         matrix = _from_frame(name, value)
     elif isinstance(value, np.ma.MaskedArray):
-        matrix = value.astype(np.float64).filled(np.nan)
+        matrix = np.where(np.ma.getmaskarray(value), np.nan, np.ma.getdata(value).astype(np.float64))
     elif isinstance(value, np.ndarray):
         matrix = value  # memory maps included
     else:

@@ -52,7 +52,7 @@ class SpectralShrinkage:
     @property
     def rank(self) -> int:
         """Number of singular values above the threshold."""
-        return self.basis.shape[1]
+        return int(self.basis.shape[1])
 
 
 def shrink_singular_values(gram: FloatArray, threshold: float, floor: float = 0.0) -> SpectralShrinkage:

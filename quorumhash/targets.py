@@ -82,13 +82,14 @@ class Targets:
     projection: FloatArray  # W (R, P)
     bias: FloatArray  # b (P,)
     objective: float
+    misfit: float  # |K W + 1 b - Y|^2, the part of the objective (times beta) that moves with the consensus
 
 
 def normalised_graph(positions: Rows, weights: Rows, n_landmarks: int, engine: Engine) -> Graph:
     """G from F: weights divided by the root of their landmark's total; landmarks nobody chose keep weight 0."""
     totals = engine.sum_rows(_landmark_totals, positions, weights, n_landmarks)[:, 0]
     inverse_root = np.where(totals > 0, 1.0 / np.sqrt(np.where(totals > 0, totals, 1.0)), 0.0)
-    scaled = engine.map_rows(_scale_weights, positions, weights, inverse_root, free=[weights])
+    scaled = engine.map_rows(_scale_weights, positions, weights, inverse_root, reuse=[weights])
     return Graph(positions, scaled, n_landmarks)
 
 
@@ -176,6 +177,8 @@ def solve_targets(
     kernel_by_targets = sums.cross.T @ graph_weights + sums.gram @ kernel_weights
     projection = vectors @ ((vectors.T @ kernel_by_targets) / (kappa + delta)[:, None])
     constant = 2 * len(factors.graphs) * gamma / (2 + gamma) + beta
+    # at the ridge solution |K W + 1 b - Y|^2 + delta |W|^2 = |Y|^2 - <W, K_c^T Y>, and |Y|^2 = N P
+    misfit = n_rows * n_bits - np.sum(projection * kernel_by_targets) - delta * np.sum(projection**2)
     return Targets(
         graph_weights,
         kernel_weights,
@@ -183,6 +186,7 @@ def solve_targets(
         projection,
         -(sums.means @ projection),
         float(n_rows * np.sum(constant - values)),
+        float(misfit),
     )
 
 

@@ -47,17 +47,22 @@ class Views:
 
     ndim = 2
 
+    _matrices: dict[str, Matrix | None]
+    _present: dict[str, npt.NDArray[np.bool_]]
+    _incomplete: dict[str, bool]
+    _n_rows: int
+
     def __init__(self, data: Any) -> None:
         if isinstance(data, Views):
             self._matrices, self._present, self._incomplete = data._matrices, data._present, data._incomplete
             self._n_rows = data._n_rows
             return
-        self._matrices: dict[str, Matrix | None] = {
+        self._matrices = {
             name: None if value is None else as_matrix(name, value) for name, value in _named(data)
         }
         self._n_rows = _common_rows(self._matrices)
-        self._present: dict[str, npt.NDArray[np.bool_]] = {}
-        self._incomplete: dict[str, bool] = {}
+        self._present = {}
+        self._incomplete = {}
         for name, matrix in self._matrices.items():
             if matrix is None:
                 self._present[name], self._incomplete[name] = np.zeros(self._n_rows, dtype=bool), True
@@ -233,7 +238,7 @@ def _refuse_items_without_view(present: Mapping[str, npt.NDArray[np.bool_]]) -> 
 def _row_key(key: Any, n_rows: int) -> slice | npt.NDArray[Any]:
     if isinstance(key, slice):
         return key
-    rows = np.asarray(key)
+    rows = np.asarray(key) if not isinstance(key, tuple) else np.empty((0, 0))
     if rows.ndim == 0:
         rows = rows[None]
     if rows.size == 0:

@@ -41,6 +41,7 @@ def test_t10_same_objective_from_other_penalties(toy, monkeypatch, firsts, growt
     weights = weights_of(toy, 0.05)
     reached = []
     monkeypatch.setattr(module, "PENALTY_GROWTH", growth)
+    monkeypatch.setattr(module, "FIRST_PENALTY_OF_ERRORS", np.inf)
     for first in firsts:
         monkeypatch.setattr(module, "FIRST_PENALTY", first)
         kernel = toy.engine.get(solve(toy, weights, max_iter=900).kernel)
@@ -70,6 +71,14 @@ def test_t11_rank_is_bounded_by_the_relative_weight(toy, alpha_rel):
     assert solve(toy, weights_of(toy, alpha_rel)).rank <= 1 / alpha_rel**2
 
 
+def test_zero_is_found_where_it_is_the_solution(toy):
+    """lambda |sum of row-normalised kernels|_2 <= alpha makes Khat = 0 optimal (SPEC 1.6)."""
+    weights = weights_of(toy, 1.2)
+    unit = sum(K / np.linalg.norm(K, axis=1, keepdims=True) for K in toy.kernels)
+    assert np.linalg.norm(unit, 2) * weights.lambda_ <= weights.alpha
+    assert solve(toy, weights).rank == 0
+
+
 def test_rank_falls_as_its_weight_grows_down_to_nothing(toy):
     ranks = [solve(toy, weights_of(toy, alpha_rel)).rank for alpha_rel in (0.02, 0.1, 0.3, 1.2)]
     assert ranks == sorted(ranks, reverse=True)
@@ -89,7 +98,7 @@ def test_t12_coupled_step_converges_to_non_negative_least_squares():
     kernel, values = np.abs(mean), []
     for _ in range(2_000):
         values.append(objective(kernel))
-        kernel = k_step(mean.copy(), kernel, pull, Y, strength)
+        kernel = k_step(mean.copy(), kernel, pull, kernel @ W + b - Y, strength)
     left = np.vstack([np.sqrt(strength / 2) * np.eye(r), np.sqrt(beta) * W.T])
     right = np.hstack([np.sqrt(strength / 2) * mean, np.sqrt(beta) * (Y - b)])
     exact = np.array([nnls(left, row)[0] for row in right])
@@ -104,8 +113,9 @@ def test_uncoupled_step_clips():
 
 
 def test_coupling_changes_the_consensus_and_fits_the_targets_better(toy):
-    free, joint = solve(toy, weights_of(toy, 0.05), max_iter=60), solve(
-        toy, weights_of(toy, 0.05, is_coupled=True), max_iter=60
+    free, joint = (
+        solve(toy, weights_of(toy, 0.05), max_iter=60),
+        solve(toy, weights_of(toy, 0.05, is_coupled=True), max_iter=60),
     )
     assert not np.allclose(toy.engine.get(free.kernel), toy.engine.get(joint.kernel))
     assert joint.history[-1]["objective"] < joint.history[0]["objective"]

@@ -642,6 +642,14 @@ def test_a_signed_file_without_a_zip_is_refused(forgery):
     assert_refused(forgery, r"is damaged \(File is not a zip file\)")
 
 
+def test_members_that_claim_more_bytes_than_the_file_has_are_refused(forgery):
+    data = bytearray(forgery.path.read_bytes())
+    entry = data.rindex(b"PK\x01\x02", 0, data.rindex(b"arrays/0000.npy"))
+    data[entry + 20 : entry + 28] = 2 * (2**31 - 1).to_bytes(4, "little")  # both sizes in the ZIP directory
+    forgery.path.write_bytes(signed(bytes(data)))
+    assert_refused(forgery, "members claim more bytes than it has")
+
+
 def test_bytes_between_directory_and_trailer_are_refused(forgery):
     forgery.path.write_bytes(signed(forgery.path.read_bytes() + bytes(30)))
     assert_refused(forgery, "does not end where its ZIP directory says")

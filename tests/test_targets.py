@@ -58,6 +58,8 @@ def test_t4_eliminated_and_full_objective_agree(toy, gamma, beta, delta):
     full = full_objective(toy, Y, Ys, targets.projection, targets.bias, gamma, beta, delta)
     assert np.trace(Y.T @ dense_a(toy, gamma, beta, delta) @ Y) == pytest.approx(full, rel=1e-8)
     assert targets.objective == pytest.approx(full, rel=1e-8)
+    misfit = ((toy.kernel @ targets.projection + targets.bias - Y) ** 2).sum()
+    assert targets.misfit == pytest.approx(misfit, rel=1e-8)
 
 
 def test_t5_hash_functions_are_stationary(toy):

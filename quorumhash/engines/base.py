@@ -12,7 +12,7 @@ rows into something small. Six verbs say all of it; the solvers use nothing else
 
 Arguments that are Rows are walked block by block, in step; every other argument (a small matrix, a number, a
 dataclass of them) goes whole to every block. A function is ordinary array code over its block's namespace
-(array-api-compat), must not change its arguments, and returns one array or a tuple of arrays.
+(array-api-compat), changes none of its arguments but those named in `reuse`, and returns one array or a tuple of arrays.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ class Engine(ABC):
         """All rows as one host array, blocks one below the other."""
 
     @abstractmethod
-    def map_rows(self, function: Callable[..., Any], *arguments: Any, free: Sequence[Rows] = ()) -> Any:
+    def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
         """Apply a function to every block; gives Rows, or a tuple of Rows where it returns a tuple.
 
-        `free` names Rows that are not used again: a block of theirs may be dropped as soon as it has been walked,
-        so that a state and its successor never stand in memory side by side.
+        `reuse` names Rows that are not needed again: the function may overwrite their blocks and return them, so that a
+        state and its successor never stand in memory side by side. (An engine that must be able to repeat a block
+        hands the function a copy.)
         """
 
     @abstractmethod

@@ -22,7 +22,7 @@ from quorumhash.engines.base import Engine, Rows
 from quorumhash.errors import ParameterError
 from quorumhash.matrices import Matrix, dense_rows
 
-BLOCK_ROWS = 1024  # some 2 MB of float64 per array at 300 landmarks: a step's temporaries stay near the cache
+BLOCK_ROWS = 512  # some 1 MB of float64 per array at 300 landmarks: a step's temporaries stay near the cache
 
 
 class _Given(Rows):
@@ -37,8 +37,9 @@ class _Given(Rows):
     def block(self, i: int) -> npt.NDArray[Any]:
         return dense_rows(self.matrix, self.bounds[i])
 
-    def drop(self, i: int) -> None:
-        """What the caller handed over is the caller's to free."""
+    def hand_over(self, i: int) -> npt.NDArray[Any]:
+        """A copy: what the caller put is the caller's."""
+        return np.array(self.block(i))
 
 
 class _Made(Rows):
@@ -53,8 +54,9 @@ class _Made(Rows):
         block: npt.NDArray[Any] = self.blocks[i]
         return block
 
-    def drop(self, i: int) -> None:
-        self.blocks[i] = None
+    def hand_over(self, i: int) -> npt.NDArray[Any]:
+        block, self.blocks[i] = self.block(i), None
+        return block
 
 
 class ThreadsEngine(Engine):
@@ -107,9 +109,9 @@ class ThreadsEngine(Engine):
         held = _own(rows)
         return np.concatenate([held.block(i) for i in range(held.n_blocks)])
 
-    def map_rows(self, function: Callable[..., Any], *arguments: Any, free: Sequence[Rows] = ()) -> Any:
+    def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
         """Apply a function to every block, the blocks in parallel."""
-        results = list(self._results(function, arguments, free))
+        results = list(self._results(function, arguments, reuse))
         if isinstance(results[0], tuple):
             return tuple(_Made(list(blocks)) for blocks in zip(*results, strict=True))
         return _Made(results)
@@ -137,19 +139,22 @@ class ThreadsEngine(Engine):
         owners = np.searchsorted(starts, positions, side="right") - 1
         return np.stack([held.block(i)[p - starts[i]] for i, p in zip(owners, positions, strict=True)])
 
-    def _results(self, function: Callable[..., Any], arguments: Sequence[Any], free: Sequence[Rows]) -> Iterator[Any]:
+    def _results(self, function: Callable[..., Any], arguments: Sequence[Any], reuse: Sequence[Rows]) -> Iterator[Any]:
         walked = [argument for argument in arguments if isinstance(argument, Rows)]
-        n_blocks = _own(walked[0]).n_blocks
-        freed = [_own(rows) for rows in free]
+
+        def given(argument: Any, i: int) -> Any:
+            if not isinstance(argument, Rows):
+                return argument
+            held = _own(argument)
+            return held.hand_over(i) if argument in reuse else held.block(i)
 
         def work(i: int) -> Any:
-            result = function(*[_own(a).block(i) if isinstance(a, Rows) else a for a in arguments])
-            for rows in freed:
-                rows.drop(i)
-            return result
+            return function(*[given(argument, i) for argument in arguments])
 
+        n_blocks = _own(walked[0]).n_blocks
         # closing() cancels the blocks not yet begun when the caller stops early: an error, or Ctrl-C
-        with self._blas.limit(limits=1), closing(self._pool.map(work, range(n_blocks))) as results:
+        results: Any = self._pool.map(work, range(n_blocks))
+        with self._blas.limit(limits=1), closing(results):
             yield from results
 
 

@@ -87,8 +87,9 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check_setting(self, views: Views, similar_pairs: Any, memory_budget: int | None) -> None:
         name = type(self).__name__
-        if not isinstance(self.n_bits, Integral) or isinstance(self.n_bits, bool) or self.n_bits < 1:
-            raise ParameterError(f"n_bits of {name} must be a whole number from 1 up, got {self.n_bits!r}.")
+        n_bits: Any = self.n_bits
+        if isinstance(n_bits, bool) or not isinstance(n_bits, Integral) or int(n_bits) < 1:
+            raise ParameterError(f"n_bits of {name} must be a whole number from 1 up, got {n_bits!r}.")
         if len(views) < 2:
             raise RefusedError(f"{name} cannot learn from 1 sample: give at least 2 rows.")
         if similar_pairs is not None:
@@ -126,12 +127,13 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def score(self, X: Any, y: Any) -> float:
         """Mean average precision of these rows as queries against the fitted rows, by Hamming distance."""
         codes = self.transform(X)
-        if getattr(self, "_fitted_labels", None) is None:
+        labels, fitted_codes = getattr(self, "_fitted_labels", None), getattr(self, "_fitted_codes", None)
+        if labels is None or fitted_codes is None:
             raise ParameterError(
                 "score compares with the fitted rows: call fit(X, y) with labels first (a loaded model holds no rows)."
             )
-        relevance = shared_labels(*_same_labels(_checked_labels(y, len(codes)), self._fitted_labels))
-        return mean_average_precision(relevance, hamming_distances(codes, self._fitted_codes))
+        relevance = shared_labels(*_same_labels(_checked_labels(y, len(codes)), labels))
+        return mean_average_precision(relevance, hamming_distances(codes, fitted_codes))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all; `quorumhash.load` reads it."""
@@ -165,7 +167,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 def _seed(random_state: Any) -> int:
     """One whole number from an int, None or a generator, as scikit-learn reads random_state."""
-    if isinstance(random_state, Integral) and random_state >= 0:
+    if isinstance(random_state, Integral) and int(random_state) >= 0:
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))

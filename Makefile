@@ -1,0 +1,51 @@
+# Everything from a fresh clone: each target makes what it needs. Python >= 3.11; a C compiler is not needed yet.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+
+.PHONY: demo test test-all lint docs clean
+
+demo: $(STAMPS)/core
+	$(BIN)/quorumhash demo
+
+test: $(STAMPS)/test lint
+	$(BIN)/python -m pytest -m "not extra"
+
+# every extra: torch's CPU build first, so that no other package pulls in a larger one
+test-all: $(STAMPS)/all lint docs
+	$(BIN)/python -m pytest
+
+lint: $(STAMPS)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(STAMPS)/docs
+	$(BIN)/mkdocs build --strict --quiet
+
+$(STAMPS)/venv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "quorumhash needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	mkdir -p $(STAMPS)
+	touch $@
+
+$(STAMPS)/core: $(STAMPS)/venv pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(STAMPS)/test: $(STAMPS)/venv pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $(STAMPS)/core $@
+
+$(STAMPS)/docs: $(STAMPS)/test
+	$(BIN)/python -m pip install --quiet --editable '.[test,docs]'
+	touch $@
+
+$(STAMPS)/all: $(STAMPS)/test
+	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	touch $(STAMPS)/docs $@
+
+clean:
+	rm -rf $(VENV) site build dist report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,158 @@
+"""The command line: a thin coat over the library. Heavy imports wait inside the commands, so --help is quick."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quorumhash.errors import QuorumHashError
+
+app = typer.Typer(
+    name="quorumhash",
+    help="Short binary codes for items seen through several views, some of them damaged or missing.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+ViewsArgument = Annotated[
+    list[str], typer.Argument(help="One .npz with an array per view, or name=path.npy for each view.", metavar="VIEWS...")
+]
+
+
+def main() -> None:
+    """Run the command; a deliberate error is one sentence and exit status 2."""
+    try:
+        app()
+    except QuorumHashError as error:
+        if "--debug" in sys.argv:
+            raise
+        typer.echo(f"quorumhash: {error}", err=True)
+        raise SystemExit(2) from None
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        from quorumhash import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: ARG001
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _say(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
+    import json
+
+    typer.echo(json.dumps(facts) if as_json else sentence)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page.")] = Path("report.html"),
+    as_json: JsonOption = False,
+) -> None:
+    """Damage digits in four views, learn codes, search, score; print tables and write report.html.
+
+    Example: quorumhash demo
+    """
+    from quorumhash.demo import DAMAGES, damage_table, demo_report, planned_runs, run_demo
+    from quorumhash.progress import task_bar
+    from quorumhash.report import print_table, write_report
+
+    with task_bar(True, len(planned_runs()), "demo") as done:
+        results = run_demo(done)
+    write_report(out, demo_report(results))
+    tables = {damage: damage_table(results, damage) for damage in DAMAGES}
+    if not as_json:
+        for table in tables.values():
+            print_table(table)
+    rows = {damage: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for damage, t in tables.items()}
+    facts = {"report": str(out), "seconds": round(results.seconds, 1), "tables": rows}
+    _say(as_json, facts, f"Wrote {out} ({results.seconds:.0f} s for {len(planned_runs())} fits).")
+
+
+@app.command()
+def fit(
+    views: ViewsArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")] = Path("items.qh"),
+    bits: Annotated[int, typer.Option("--bits", help="Bits per code.")] = 64,
+    method: Annotated[str, typer.Option("--method", help="Which hasher: rmvh, itq or lsh.")] = "rmvh",
+    labels: Annotated[Path | None, typer.Option("--labels", help="Labels of the rows, .npy.")] = None,
+    engine: Annotated[str, typer.Option("--engine", help="Where the rows are walked.")] = "threads",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of every random draw.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn hash functions from views and write a model file.
+
+    Example: quorumhash fit views.npz -o items.qh --bits 64
+    """
+    import time
+
+    from quorumhash.errors import ParameterError
+    from quorumhash.hashers import HASHERS
+    from quorumhash.viewfiles import read_array, read_views
+
+    if method not in HASHERS:
+        raise ParameterError(f"--method must be one of {', '.join(HASHERS)}, got {method!r}.")
+    given = read_views(views)
+    hasher = HASHERS[method](n_bits=bits, random_state=seed)
+    if "verbose" in hasher.get_params():
+        hasher.set_params(verbose=True)
+    started = time.perf_counter()
+    hasher.fit(given, None if labels is None else read_array(labels), engine=engine)
+    hasher.set_params(**({"verbose": False} if "verbose" in hasher.get_params() else {}))
+    hasher.save(out)
+    seconds = round(time.perf_counter() - started, 2)
+    facts = {"model": str(out), "method": method, "bits": bits, "rows": len(given), "views": given.widths,
+             "seconds": seconds, "rank": getattr(hasher, "rank_", None), "fingerprint": hasher.fingerprint()}  # fmt: skip
+    _say(as_json, facts, f"Wrote {out}: {method}, {bits} bits, from {given} in {seconds} s.")
+
+
+@app.command()
+def encode(
+    model: Annotated[Path, typer.Argument(help="Model file.")],
+    views: ViewsArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Codes to write, .npy.")] = Path("codes.npy"),
+    unpacked: Annotated[bool, typer.Option("--unpacked", help="One byte per bit instead of eight bits.")] = False,
+    engine: Annotated[str, typer.Option("--engine", help="Where the rows are walked.")] = "threads",
+    as_json: JsonOption = False,
+) -> None:
+    """Turn views into codes with a model; views may be missing, values may be NaN.
+
+    Example: quorumhash encode items.qh views.npz -o codes.npy
+    """
+    from quorumhash.hashers import load
+    from quorumhash.viewfiles import read_views, write_array
+
+    hasher = load(model)
+    codes = hasher.transform(read_views(views), packed=not unpacked, engine=engine)
+    write_array(out, codes)
+    facts = {"codes": str(out), "rows": len(codes), "bits": hasher.n_bits, "bytes_per_code": codes.shape[1],
+             "fingerprint": hasher.fingerprint()}  # fmt: skip
+    _say(as_json, facts, f"Wrote {out}: {len(codes)} codes of {hasher.n_bits} bits ({codes.shape[1]} bytes each).")
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Say what this installation has: versions, threads, Hamming kernel, extras.
+
+    Example: quorumhash doctor
+    """
+    from quorumhash.doctor import examine
+
+    facts = examine()
+    lines = [f"{name:<18}{value}" for name, value in facts.items()]
+    _say(as_json, facts, "\n".join(lines))

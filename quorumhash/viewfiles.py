@@ -1,0 +1,77 @@
+"""Views, labels and codes in files: .npz with one array per view, or name=path.npy, memory-mapped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.atomic import replacing
+from quorumhash.errors import ParameterError, ViewsError
+from quorumhash.views import Views
+
+
+def read_views(sources: Sequence[str]) -> Views:
+    """Views from one .npz file, or from arguments name=path.npy, one per view.
+
+    >>> read_views(["nowhere.npz"])
+    Traceback (most recent call last):
+    ...
+    quorumhash.errors.ViewsError: there is no file nowhere.npz.
+    """
+    if len(sources) == 1 and "=" not in sources[0]:
+        path = Path(sources[0])
+        if path.suffix == ".npz":
+            return Views(_read_archive(path))
+        return Views({path.stem: read_array(path)})
+    pairs = [source.partition("=") for source in sources]
+    for name, mark, path_text in pairs:
+        if not (name and mark and path_text):
+            raise ParameterError(f"several views must be given as name=path.npy each, got {name!r}; or give one .npz.")
+    names = [name for name, _, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ParameterError(f"a view is named twice in {', '.join(names)}: every name must stand once.")
+    return Views({name: read_array(Path(path_text)) for name, _, path_text in pairs})
+
+
+def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
+    try:
+        with np.load(_existing(path), allow_pickle=False) as archive:
+            views = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        raise ViewsError(f"{path} is no readable .npz of plain arrays ({error}); write it with numpy.savez.") from error
+    if not views:
+        raise ViewsError(f"{path} holds no array: every array in it is a view.")
+    return views
+
+
+def read_array(path: Path) -> npt.NDArray[Any]:
+    """One array from a .npy file, memory-mapped; no objects, nothing is unpickled."""
+    try:
+        array: npt.NDArray[Any] = np.load(_existing(path), mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ViewsError(f"{path} is no readable .npy of plain numbers ({error}); write it with numpy.save.") from error
+    if not isinstance(array, np.ndarray):
+        raise ViewsError(f"{path} is an archive of several arrays: give it alone, or name its arrays as .npy files.")
+    return array
+
+
+def write_array(path: str | os.PathLike[str], array: npt.NDArray[Any]) -> None:
+    """Write one array as .npy, whole or not at all."""
+    try:
+        with replacing(path) as file:
+            np.save(file, array, allow_pickle=False)
+    except OSError as error:
+        raise ParameterError(
+            f"{path} cannot be written ({error.strerror or error}): give a path in a folder that may be written to."
+        ) from error
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise ViewsError(f"there is no file {path}.")
+    return path
