@@ -20,7 +20,8 @@ app = typer.Typer(
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 ViewsArgument = Annotated[
-    list[str], typer.Argument(help="One .npz with an array per view, or name=path.npy for each view.", metavar="VIEWS...")
+    list[str],
+    typer.Argument(help="One .npz with an array per view, or name=path.npy for each view.", metavar="VIEWS..."),
 ]
 
 

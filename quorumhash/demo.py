@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,9 +140,7 @@ def _float_row(results: Results, damage: str) -> tuple[str | float | None, ...]:
 
 
 def _chance_row(results: Results, damage: str) -> tuple[str | float | None, ...]:
-    scores = {
-        bits: _scores(results, chance_outcome(_setting(damage, "lsh", bits), results.dataset)) for bits in BITS
-    }
+    scores = {bits: _scores(results, chance_outcome(_setting(damage, "lsh", bits), results.dataset)) for bits in BITS}
     middle, last = scores[CURVE_BITS], scores[BITS[-1]]
     return (CHANCE, *(scores[bits]["map"] for bits in BITS), middle["lookup"], middle["empty_lookups"],
             last["recall_10"], last["recall_100"], None, None)  # fmt: skip
@@ -197,8 +195,12 @@ def _distances(outcome: Outcome) -> npt.NDArray[np.uint16]:
 
 def _strips(results: Results) -> tuple[Strip, ...]:
     """The same queries and their nearest items: before damage, and after it by two methods."""
-    cases = [(CLEAN, "rmvh", "before damage"), ("noise", "rmvh", "after damage (noise)"), ("noise", "itq", "after damage")]
-    chosen = np.linspace(0, len(results.dataset.query_rows) - 1, N_PICTURED).astype(int)
+    cases = [
+        (CLEAN, "rmvh", "before damage"),
+        ("noise", "rmvh", "after damage (noise)"),
+        ("noise", "itq", "after damage"),
+    ]
+    chosen = np.linspace(0, len(results.dataset.query_rows) - 1, N_PICTURED).astype(np.int64)
     return tuple(
         Strip(
             title=f"Query and its {N_NEIGHBOURS} nearest, {method} {CURVE_BITS} bits, {when}",
@@ -209,7 +211,9 @@ def _strips(results: Results) -> tuple[Strip, ...]:
     )
 
 
-def _picture_rows(results: Results, outcome: Outcome, queries: Sequence[int]) -> tuple[tuple[Picture, ...], ...]:
+def _picture_rows(
+    results: Results, outcome: Outcome, queries: npt.NDArray[np.int64]
+) -> tuple[tuple[Picture, ...], ...]:
     dataset, rows = results.dataset, []
     images = dataset.images
     assert images is not None, "digits come with pictures"

@@ -28,6 +28,7 @@ from quorumhash.evaluation import (
 )
 from quorumhash.hashers import HASHERS
 from quorumhash.scaling import joined_rows, learn_scalings, put_views
+from quorumhash.similarity import squared_distances
 from quorumhash.views import Views
 
 CLEAN = "clean"
@@ -100,16 +101,17 @@ def chance_outcome(setting: Setting, dataset: Dataset) -> Outcome:
 def float_distances(dataset: Dataset, views: Views) -> npt.NDArray[np.float64]:
     """Distances (q, n) between the joined, scaled views: exact search without codes."""
     joined = joined_features(views, dataset.train_rows)
-    queries, database = joined[dataset.query_rows], joined[dataset.database_rows]
-    squares = (queries**2).sum(1)[:, None] + (database**2).sum(1) - 2.0 * queries @ database.T
-    return np.sqrt(np.maximum(squares, 0.0))
+    squares = squared_distances(joined[dataset.query_rows], joined[dataset.database_rows])
+    distances: npt.NDArray[np.float64] = np.sqrt(squares)
+    return distances
 
 
 def joined_features(views: Views, train_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """All views side by side, centred and scaled by the training rows, (n, sum of d)."""
     with open_engine("threads") as engine:
         scalings = tuple(learn_scalings(views[train_rows], engine).values())
-        return engine.get(engine.map_rows(joined_rows, scalings, *put_views(views, engine)))
+        joined: npt.NDArray[np.float64] = engine.get(engine.map_rows(joined_rows, scalings, *put_views(views, engine)))
+    return joined
 
 
 def relevance_of(dataset: Dataset) -> npt.NDArray[np.bool_]:

@@ -21,9 +21,14 @@ def shrink_rows(block: Any, threshold: float) -> Any:
     array([[2.4, 3.2],
            [0. , 0. ]])
     """
-    norms = row_norms(block)
+    return block * row_shrinkage(block, threshold)[:, None]
+
+
+def row_shrinkage(block: Any, threshold: float) -> Any:
+    """The factor in [0, 1] by which shrink_rows multiplies every row, (n,)."""
     xp = array_namespace(block)
-    return block * xp.clip(1.0 - threshold / xp.where(norms > 0, norms, 1.0), 0.0, None)[:, None]
+    norms = row_norms(block)
+    return xp.clip(1.0 - threshold / xp.where(norms > 0, norms, 1.0), 0.0, None)
 
 
 def shrink_entries(block: Any, threshold: float) -> Any:

@@ -57,9 +57,7 @@ class Views:
             self._matrices, self._present, self._incomplete = data._matrices, data._present, data._incomplete
             self._n_rows = data._n_rows
             return
-        self._matrices = {
-            name: None if value is None else as_matrix(name, value) for name, value in _named(data)
-        }
+        self._matrices = {name: None if value is None else as_matrix(name, value) for name, value in _named(data)}
         self._n_rows = _common_rows(self._matrices)
         self._present = {}
         self._incomplete = {}

@@ -87,7 +87,8 @@ def test_rank_falls_as_its_weight_grows_down_to_nothing(toy):
 
 def test_t12_coupled_step_converges_to_non_negative_least_squares():
     rng = np.random.default_rng(0)
-    n, r, p, beta, strength = 20, 7, 3, 0.8, 1.3
+    n, r, p, beta, penalty, n_voices = 20, 7, 3, 0.8, 0.65, 2
+    strength = penalty * n_voices
     mean, W = rng.standard_normal((n, r)), rng.standard_normal((r, p))
     b, Y = rng.standard_normal(p), rng.standard_normal((n, p))
     pull = Pull(W, b, beta, 2 * beta * np.linalg.norm(W, 2) ** 2)
@@ -98,7 +99,7 @@ def test_t12_coupled_step_converges_to_non_negative_least_squares():
     kernel, values = np.abs(mean), []
     for _ in range(2_000):
         values.append(objective(kernel))
-        kernel = k_step(mean.copy(), kernel, pull, kernel @ W + b - Y, strength)
+        kernel = k_step(kernel, n_voices * (mean - kernel), pull, kernel @ W + b - Y, penalty, n_voices)
     left = np.vstack([np.sqrt(strength / 2) * np.eye(r), np.sqrt(beta) * W.T])
     right = np.hstack([np.sqrt(strength / 2) * mean, np.sqrt(beta) * (Y - b)])
     exact = np.array([nnls(left, row)[0] for row in right])
@@ -108,8 +109,8 @@ def test_t12_coupled_step_converges_to_non_negative_least_squares():
 
 
 def test_uncoupled_step_clips():
-    mean = np.array([[-1.0, 2.0]])
-    assert k_step(mean.copy(), mean, None, None, 1.0).tolist() == [[0.0, 2.0]]
+    kernel, mean = np.array([[0.5, 0.5]]), np.array([[-1.0, 2.0]])
+    assert k_step(kernel, 3 * (mean - kernel), None, None, 1.7, 3).tolist() == [[0.0, 2.0]]
 
 
 def test_coupling_changes_the_consensus_and_fits_the_targets_better(toy):

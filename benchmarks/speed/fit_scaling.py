@@ -119,7 +119,9 @@ def main() -> None:
         return
     results = []
     for n_rows in options.rows:
-        done = subprocess.run([sys.executable, __file__, "--one", str(n_rows)], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, __file__, "--one", str(n_rows)], check=True, capture_output=True, text=True
+        )
         results.append(json.loads(done.stdout))
         print(results[-1], flush=True)
     logs = np.log([[r["rows"], r["fit_seconds"]] for r in results])

@@ -22,7 +22,8 @@ from quorumhash.engines.base import Engine, Rows
 from quorumhash.errors import ParameterError
 from quorumhash.matrices import Matrix, dense_rows
 
-BLOCK_ROWS = 512  # some 1 MB of float64 per array at 300 landmarks: a step's temporaries stay near the cache
+N_BLOCKS = 16  # where the user does not say, rows are cut into about so many blocks ...
+SMALLEST_BLOCK, LARGEST_BLOCK = 128, 2048  # ... of no fewer and no more rows: enough to share out, small enough to hold
 
 
 class _Given(Rows):
@@ -66,8 +67,9 @@ class ThreadsEngine(Engine):
     ----------
     n_threads : int, optional
         Default: the environment variable QUORUMHASH_THREADS, else the cores this process may use.
-    block_rows : int
-        Rows per block. Sums over blocks round differently for another value, nothing else changes.
+    block_rows : int, optional
+        Rows per block; where not given it follows from the number of rows. Sums over blocks round differently for
+        another value, nothing else changes.
 
     Examples
     --------
@@ -79,14 +81,15 @@ class ThreadsEngine(Engine):
            [26., 35.]])
     """
 
-    def __init__(self, n_threads: int | None = None, block_rows: int = BLOCK_ROWS) -> None:
+    def __init__(self, n_threads: int | None = None, block_rows: int | None = None) -> None:
         self.n_threads = threads_wanted() if n_threads is None else n_threads
-        if self.n_threads < 1 or block_rows < 1:
+        if self.n_threads < 1 or (block_rows is not None and block_rows < 1):
             raise ParameterError(f"n_threads and block_rows must be at least 1, got {self.n_threads} and {block_rows}.")
         self.block_rows = block_rows
         self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="quorumhash")
         self._blas = ThreadpoolController()
         self._limits: list[Any] = []
+        _keep_freed_memory()
 
     def __enter__(self) -> ThreadsEngine:
         """Also hold BLAS to one thread for the small algebra between the verbs."""
@@ -102,7 +105,7 @@ class ThreadsEngine(Engine):
 
     def put(self, matrix: Any) -> Rows:
         """Keep a reference; blocks are slices of it."""
-        return _Given(matrix, self.block_rows)
+        return _Given(matrix, self.block_rows or default_block_rows(int(matrix.shape[0])))
 
     def get(self, rows: Rows) -> npt.NDArray[Any]:
         """All rows as one array."""
@@ -123,11 +126,11 @@ class ThreadsEngine(Engine):
         for result in self._results(function, arguments, ()):
             is_tuple = isinstance(result, tuple)
             parts = result if is_tuple else (result,)
-            if not totals:
-                totals = [np.array(part, dtype=np.float64) for part in parts]
-            else:
+            if totals:
                 for total, part in zip(totals, parts, strict=True):
                     total += part
+            else:
+                totals = [np.array(part, dtype=np.float64) for part in parts]
         return tuple(totals) if is_tuple else totals[0]
 
     def take_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
@@ -140,8 +143,6 @@ class ThreadsEngine(Engine):
         return np.stack([held.block(i)[p - starts[i]] for i, p in zip(owners, positions, strict=True)])
 
     def _results(self, function: Callable[..., Any], arguments: Sequence[Any], reuse: Sequence[Rows]) -> Iterator[Any]:
-        walked = [argument for argument in arguments if isinstance(argument, Rows)]
-
         def given(argument: Any, i: int) -> Any:
             if not isinstance(argument, Rows):
                 return argument
@@ -151,11 +152,29 @@ class ThreadsEngine(Engine):
         def work(i: int) -> Any:
             return function(*[given(argument, i) for argument in arguments])
 
-        n_blocks = _own(walked[0]).n_blocks
+        n_blocks = _own(next(argument for argument in arguments if isinstance(argument, Rows))).n_blocks
         # closing() cancels the blocks not yet begun when the caller stops early: an error, or Ctrl-C
         results: Any = self._pool.map(work, range(n_blocks))
         with self._blas.limit(limits=1), closing(results):
             yield from results
+
+
+def default_block_rows(n_rows: int) -> int:
+    """Rows per block from the number of rows alone, so that it is the same on every machine.
+
+    >>> [default_block_rows(n) for n in (10, 1_500, 10_000, 1_000_000)]
+    [128, 128, 640, 2048]
+    """
+    return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, 64 * -(-n_rows // (64 * N_BLOCKS))))
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep the pages of freed temporaries instead of returning them to the system after every block.
+
+    Its thresholds follow the largest block ever freed, up to 32 MB; one block of nearly that size, never touched, sets
+    them. Without this a sum over blocks spent more time on page faults than on products (measured 2.5 times slower).
+    """
+    np.empty(31 << 20, dtype=np.uint8)
 
 
 def _own(rows: Rows) -> _Given | _Made:

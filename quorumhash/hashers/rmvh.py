@@ -29,8 +29,9 @@ from quorumhash.similarity import nearest_landmarks, rbf_kernel, spread_to_rows
 from quorumhash.views import Views
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    # found on digits with 20 % noise pairs (docs/method.md); alpha_rel = alpha / (lambda M sqrt(N)) is what sets the rank
-    "tuned": {"alpha_rel": 0.05, "lambda_": 1.0, "gamma": 10.0, "beta": 1.0, "delta_rel": 0.1,
+    # chosen on digits with swapped and noisy pairs (docs/method.md); alpha_rel sets the rank, lambda against beta = 1
+    # how weakly the codes pull on the consensus
+    "tuned": {"alpha_rel": 0.05, "lambda_": 100.0, "gamma": 30.0, "beta": 1.0, "delta_rel": 1.0,
               "coupling": True, "rotation": True},
     # as printed in the paper, section 6.1; the K-step it prints is uncoupled and it takes signs without a rotation
     "published": {"alpha": 0.1, "lambda_": 1e-3, "gamma": 1e-4, "beta": 1.0, "delta": 1e-6,
