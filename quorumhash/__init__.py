@@ -51,7 +51,7 @@ _HOMES = {
     "precision_recall": "evaluation",
 }
 
-__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604  sorted by _HOMES; tests/test_public_names.py checks it
+__all__ = [*_HOMES, "__version__"]  # tests/test_public_names.py checks that it is sorted and whole
 
 
 def __getattr__(name: str) -> Any:

@@ -46,8 +46,8 @@ def _version(is_asked: bool) -> None:
 
 @app.callback()
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: ARG001
-    version: Annotated[  # noqa: ARG001
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
@@ -118,7 +118,7 @@ def fit(
     hasher.save(out)
     seconds = round(time.perf_counter() - started, 2)
     facts = {"model": str(out), "method": method, "bits": bits, "rows": len(given), "views": given.widths,
-             "seconds": seconds, "rank": getattr(hasher, "rank_", None), "fingerprint": hasher.fingerprint()}  # fmt: skip
+             "seconds": seconds, "fingerprint": hasher.fingerprint()}  # fmt: skip
     _say(as_json, facts, f"Wrote {out}: {method}, {bits} bits, from {given} in {seconds} s.")
 
 

@@ -30,7 +30,8 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.engines import Engine, Rows
-from quorumhash.proximal import SpectralShrinkage, row_norms, row_shrinkage, shrink_entries, shrink_singular_values
+from quorumhash.proximal import SpectralShrinkage, shrink_singular_values
+from quorumhash.sweeps import Pull, Sweep, sweep_rows
 from quorumhash.targets import (
     Graph,
     GraphFactors,
@@ -50,7 +51,6 @@ FIRST_PENALTY = 10.0  # times alpha / |mean kernel|_2, the low rank's own scale 
 FIRST_PENALTY_OF_ERRORS = 2.0  # ... but at most times lambda / typical error size, or heavy ranks freeze too early
 PENALTY_GROWTH = 1.1
 SWEEPS_PER_TARGET = 4  # sweeps between two target steps; the eigenproblem costs more than a sweep on small data
-SLICE_ROWS = 512  # smaller slices fit the cache better, but threads then wait for the interpreter's lock
 RANK_FLOOR = 1e-6  # times |mean kernel|_2: singular values of the consensus below this are rounding
 
 
@@ -91,26 +91,6 @@ class State:
     duals: tuple[Rows, ...]
     penalty: float
     norm: float  # |mean kernel|_2
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """The small numbers of one sweep, the same for every block."""
-
-    low_rank_move: FloatArray  # operator of the singular-value step less the identity (R, R)
-    error_threshold: float
-    penalty: float
-    next_dual_scale: float  # penalty / next penalty, because duals are kept divided by it
-
-
-@dataclass(frozen=True)
-class Pull:
-    """How the targets pull on the consensus in a coupled K-step."""
-
-    projection: FloatArray
-    bias: FloatArray
-    beta: float
-    curvature: float  # 2 beta |W|_2^2, a bound on the second derivative
 
 
 @dataclass(frozen=True)
@@ -254,91 +234,6 @@ def _sweep(
         "objective": float(objective),
         "residual": float(residuals.max()),
     }
-
-
-def sweep_rows(sweep: Sweep, error_norm: str, pull: Pull | None, targets: Any, kernel: Any, *rest: Any) -> Any:
-    """One block of a sweep, in place: kernel, duals, and facts (1, 3): largest residual; error norm and misfit before.
-
-    Walked in slices small enough for the cache: a sweep is some thirty passes over a slice and three products.
-    """
-    xp = array_namespace(kernel)
-    n_views = len(rest) // 2
-    facts = []
-    for start in range(0, kernel.shape[0], SLICE_ROWS):
-        rows = slice(start, start + SLICE_ROWS)
-        parts = [part[rows] for part in rest]
-        wanted = None if targets is None else targets[rows]
-        facts.append(
-            _sweep_slice(sweep, error_norm, pull, wanted, kernel[rows], parts[: n_views + 1], parts[n_views + 1 :])
-        )
-    together = xp.stack([xp.stack(column) for column in zip(*facts, strict=True)])
-    summary = xp.stack([xp.max(together[0]), xp.sum(together[1]), xp.sum(together[2])])
-    return kernel, *rest[: n_views + 1], summary[None, :]
-
-
-def _sweep_slice(
-    sweep: Sweep,
-    error_norm: str,
-    pull: Pull | None,
-    targets: Any,
-    kernel: Any,
-    duals: Sequence[Any],
-    views: Sequence[Any],
-) -> Any:
-    """Moves are proposals minus the current kernel; Khat takes the mean move, then each dual is what was refused it."""
-    xp = array_namespace(kernel)
-    moves = [(kernel - duals[0]) @ sweep.low_rank_move]
-    error = 0.0
-    for view, dual in zip(views, duals[1:], strict=True):
-        move = view - kernel
-        error = error + _size(move, error_norm)
-        move += dual
-        moves.append(_less_error(move, sweep.error_threshold, error_norm))
-    total = moves[0] + moves[1]
-    for move in moves[2:]:
-        total += move
-    misfit = None if pull is None else kernel @ pull.projection + (pull.bias - targets)
-    new = k_step(kernel, total, pull, misfit, sweep.penalty, len(moves))
-    kernel -= new
-    residuals = []
-    for move, dual in zip(moves, duals, strict=True):
-        move += kernel  # the proposal minus the new kernel
-        dual -= move  # the primal residual of this voice
-        residuals.append(xp.maximum(xp.max(dual), -xp.min(dual)))
-        move *= sweep.next_dual_scale
-        dual[...] = move
-    kernel[...] = new
-    return xp.max(xp.stack(residuals)), error, 0.0 * error if misfit is None else xp.sum(misfit**2)
-
-
-def k_step(kernel: Any, total_move: Any, pull: Pull | None, misfit: Any, penalty: float, n_voices: int) -> Any:
-    """Khat nearest to the mean proposal, non-negative; coupled, also to what gives the targets (SPEC 1.5).
-
-    Minimises penalty / 2 sum |Khat - proposal|^2 + beta |Khat W + 1 b - Y|^2 over Khat >= 0 by one majorised step from
-    the current kernel, whose misfit Khat W + 1 b - Y is given: the last term is replaced by its bound with curvature
-    2 beta |W|^2, which touches it there. The step never raises the objective and its fixed point is the exact solution;
-    clipping the unconstrained solution is not (W W^T is not diagonal). Changes `total_move` in place.
-    """
-    xp = array_namespace(kernel)
-    curvature = penalty * n_voices + (0.0 if pull is None else pull.curvature)
-    total_move *= penalty / curvature
-    if pull is not None:
-        total_move += (misfit * (-2.0 * pull.beta / curvature)) @ pull.projection.T
-    total_move += kernel
-    return xp.clip(total_move, 0.0, None)
-
-
-def _less_error(block: Any, threshold: float, error_norm: str) -> Any:
-    """v - shrink(v), what stays of v when its error is taken out; in place where that is quicker."""
-    if error_norm == "l1":
-        return block - shrink_entries(block, threshold)
-    block *= 1.0 - row_shrinkage(block, threshold)[:, None]
-    return block
-
-
-def _size(block: Any, error_norm: str) -> Any:
-    xp = array_namespace(block)
-    return xp.sum(row_norms(block)) if error_norm == "l21" else xp.sum(xp.abs(block))
 
 
 def _is_done(history: Sequence[dict[str, float]], tol: float) -> bool:

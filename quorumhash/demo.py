@@ -84,9 +84,10 @@ def demo_report(results: Results) -> Report:
     return Report(
         title="quorumhash demo: damaged digits",
         lead=(
-            "Handwritten digits seen through four views. In every item each view is damaged with probability 0.2: training "
-            "rows, stored items and queries alike. Each method turns the damaged views into short codes; a query's digit "
-            "is searched by Hamming distance.\n\nMAP: are digits of the same kind first? R10@10: how many of the ten "
+            "Handwritten digits seen through four views. In every item each view is damaged with probability 0.2: "
+            "training rows, stored items and queries alike. Each method turns the damaged views into short codes; "
+            "queries are searched by Hamming distance.\n\n"
+            "MAP: are digits of the same kind first? R10@10: how many of the ten "
             "nearest items on the undamaged views are among the first ten? Lookup: precision within Hamming radius 2, "
             "empty lookups counting 0."
         ),
@@ -128,8 +129,9 @@ def _method_row(results: Results, damage: str, method: str) -> tuple[str | float
     scores = {bits: _scores(results, results.outcomes[damage, method, bits]) for bits in BITS}
     middle, last = results.outcomes[damage, method, CURVE_BITS], scores[BITS[-1]]
     rank = int(middle.history[-1]["rank"]) if middle.history else None
-    return (method, *(scores[bits]["map"] for bits in BITS), scores[CURVE_BITS]["lookup"],
-            scores[CURVE_BITS]["empty_lookups"], last["recall_10"], last["recall_100"], rank, last["fit_seconds"])  # fmt: skip
+    lookup, empty = scores[CURVE_BITS]["lookup"], scores[CURVE_BITS]["empty_lookups"]
+    return (method, *(scores[bits]["map"] for bits in BITS), lookup, empty,
+            last["recall_10"], last["recall_100"], rank, last["fit_seconds"])  # fmt: skip
 
 
 def _float_row(results: Results, damage: str) -> tuple[str | float | None, ...]:

@@ -1,8 +1,8 @@
 """Which points stand for all: shared kernel landmarks and per-view graph landmarks.
 
-Kernel landmarks are aligned across views (row r of every view's landmarks is the same point), or K_m = consensus + error_m
-would compare unrelated columns (SPEC E20). Graph landmarks may differ from view to view. Both are chosen once, on the
-host, on a seeded sample, so that every engine sees the same ones.
+Kernel landmarks are aligned across views (row r of every view's landmarks is the same point), or the columns of the
+kernels could not be compared (docs/method.md, E20). Graph landmarks may differ from view to view. Both are chosen once,
+on the host, on a seeded sample, so that every engine sees the same ones.
 """
 
 from __future__ import annotations

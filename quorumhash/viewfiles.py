@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +43,7 @@ def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(_existing(path), allow_pickle=False) as archive:
             views = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError) as error:
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile) as error:
         raise ViewsError(f"{path} is no readable .npz of plain arrays ({error}); write it with numpy.savez.") from error
     if not views:
         raise ViewsError(f"{path} holds no array: every array in it is a view.")

@@ -165,7 +165,7 @@ class Views:
 
 def _named(data: Any) -> list[tuple[str, Any]]:
     """Name the parts of any accepted container."""
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and not is_sparse(data):  # a sparse matrix in dict-of-keys form is a Mapping too
         parts = list(data.items())
         for name, _ in parts:
             if not isinstance(name, str) or not name:

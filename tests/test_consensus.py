@@ -6,7 +6,8 @@ from dense import consensus_objective, make_toy
 from scipy.optimize import nnls
 
 import quorumhash.consensus as module
-from quorumhash.consensus import Pull, Weights, k_step, solve_consensus, state_bytes_per_row
+from quorumhash.consensus import Weights, solve_consensus, state_bytes_per_row
+from quorumhash.sweeps import Pull, k_step
 
 UNCOUPLED = {"gamma": 1.0, "beta": 1.0, "delta": 0.1, "is_coupled": False}
 

@@ -29,6 +29,7 @@ def test_any_number_type_is_kept_as_it_came(dtype):
         (SQUARE.tolist(), ("view0",)),
         (list(SQUARE), ("view0",)),
         (scipy.sparse.csr_array(SQUARE), ("view0",)),
+        (scipy.sparse.dok_matrix(SQUARE), ("view0",)),
         (pd.DataFrame(SQUARE, columns=["x", "y", "z"]), ("view0",)),
         (pd.DataFrame(SQUARE, columns=["b__x", "a__y", "b__z"]), ("b", "a")),
         (Views({"a": SQUARE}), ("a",)),

@@ -2,11 +2,11 @@
 
     python benchmarks/speed/fit_scaling.py [--rows 10000 20000 40000 80000] [--out benchmarks/results/fit_scaling.json]
 
-Data: 512 + 300 synthetic features in 50 clusters (speed only; no quality is claimed here). R = L = 300 landmarks, 64 bits, 40
-sweeps. Each N is fitted in a process of its own, which reports seconds and peak memory. The products alone (two
-distance products per view and, per sweep, two R x R x N for the singular-value step, one for the Gram matrix of the target
-step, two R x P x N for the coupled step) run on the same engine, in the same dtypes and blocks, in the same process,
-right after the fit. Peak memory is what the process grew by during fit, over the documented state.
+Data: 512 + 300 synthetic features in 50 clusters (speed only; no quality is claimed here). R = L = 300 landmarks,
+64 bits, 40 sweeps. Each N is fitted in a process of its own, which reports seconds and peak memory. The products alone
+(two distance products per view and, per sweep, two R x R x N for the singular-value step, one for the Gram matrix of
+the target step, two R x P x N for the coupled step) run on the same engine, in the same dtypes and blocks, in the same
+process, right after the fit. Peak memory is what the process grew by during fit, over the documented state.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ rows into something small. Six verbs say all of it; the solvers use nothing else
 
 Arguments that are Rows are walked block by block, in step; every other argument (a small matrix, a number, a
 dataclass of them) goes whole to every block. A function is ordinary array code over its block's namespace
-(array-api-compat), changes none of its arguments but those named in `reuse`, and returns one array or a tuple of arrays.
+(array-api-compat), changes none of its arguments but those named in `reuse`, and returns one array or a tuple of them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Engine(ABC):
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(
+    def __exit__(  # noqa: B027  an engine that holds nothing has nothing to let go
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let go of threads, device memory or connections."""

@@ -153,6 +153,9 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _state_names(cls) -> tuple[str, ...]:
         return ("view_widths_", "n_features_in_", "feature_names_in_", "view_columns_", *cls.learned)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "view_widths_")
+
     @property
     def _n_features_out(self) -> int:
         return n_bytes(self.n_bits)

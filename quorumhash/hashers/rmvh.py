@@ -3,55 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from quorumhash.consensus import Weights, mean_kernel, solve_consensus, state_bytes_per_row
+from quorumhash.encoding import Encoder, encode_rows
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError, RankWarning
 from quorumhash.hashers.base import BaseHasher
-from quorumhash.kernelspace import (
-    ViewKernel,
-    kernels_and_graphs,
-    landmark_distances,
-    landmark_matrix,
-    learn_kernel_space,
-)
+from quorumhash.kernelspace import ViewKernel, kernels_and_graphs, landmark_matrix, learn_kernel_space
 from quorumhash.landmarks import default_n_landmarks
 from quorumhash.progress import sweep_bar
 from quorumhash.proximal import rotate_to_bits
-from quorumhash.querykernel import QUERY_KERNELS, query_kernel
+from quorumhash.querykernel import QUERY_KERNELS
 from quorumhash.scaling import Scaling, put_views
-from quorumhash.similarity import nearest_landmarks, rbf_kernel, spread_to_rows
 from quorumhash.views import Views
 
 SETTINGS: dict[str, dict[str, Any]] = {
     # chosen on digits with swapped and noisy pairs (docs/method.md); alpha_rel sets the rank, lambda against beta = 1
     # how weakly the codes pull on the consensus
-    "tuned": {"alpha_rel": 0.05, "lambda_": 100.0, "gamma": 30.0, "beta": 1.0, "delta_rel": 1.0,
+    "tuned": {"alpha_rel": 0.005, "lambda_": 100.0, "gamma": 30.0, "beta": 1.0, "delta_rel": 1.0,
               "coupling": True, "rotation": True},
     # as printed in the paper, section 6.1; the K-step it prints is uncoupled and it takes signs without a rotation
     "published": {"alpha": 0.1, "lambda_": 1e-3, "gamma": 1e-4, "beta": 1.0, "delta": 1e-6,
                   "coupling": False, "rotation": False},
 }  # fmt: skip
 OUT_OF_SAMPLE = ("kernel", "prototypes")
-
-
-@dataclass(frozen=True)
-class Encoder:
-    """Everything that turns a block of features into scores; see `encode_rows`."""
-
-    kernels: tuple[ViewKernel, ...]
-    projection: npt.NDArray[np.float64]  # W (R, P), rotated
-    bias: npt.NDArray[np.float64]  # b (P,)
-    basis: npt.NDArray[np.float64]  # (R, rank)
-    query_kernel: str
-    prototype_scores: npt.NDArray[np.float64]  # (R, P) scores of the shared landmarks
-    prototype_bandwidth: float
-    n_neighbors: int  # prototypes that count; 0 to encode by the hash functions
 
 
 class ConsensusHasher(BaseHasher):
@@ -114,6 +94,8 @@ class ConsensusHasher(BaseHasher):
         Objective, residual, rank and seconds of every sweep.
     rank_ : int
         Dimensions of the consensus.
+    n_iter_ : int
+        Sweeps made.
 
     References
     ----------
@@ -129,7 +111,7 @@ class ConsensusHasher(BaseHasher):
     (300, 2)
     """
 
-    learned = ("encoder_", "rank_", "history_")
+    learned = ("encoder_", "rank_", "n_iter_", "history_")
     parts = (Scaling, ViewKernel, Encoder)
 
     def __init__(
@@ -213,7 +195,7 @@ class ConsensusHasher(BaseHasher):
             solution = solve_consensus(
                 kernels, graphs, self.n_bits, weights, engine, max_iter=self.max_iter, tol=self.tol, progress=progress
             )
-        self.history_, self.rank_ = solution.history, solution.rank
+        self.history_, self.rank_, self.n_iter_ = solution.history, solution.rank, len(solution.history)
         if self.rank_ < self.n_bits:
             warnings.warn(
                 f"the consensus has rank {self.rank_}, fewer than the {self.n_bits} bits: the surplus bits follow "
@@ -244,6 +226,13 @@ class ConsensusHasher(BaseHasher):
         ):
             if value not in known:
                 raise ParameterError(f"{name} of ConsensusHasher must be one of {', '.join(known)}, got {value!r}.")
+        for name, smallest in (("max_iter", 0), ("n_neighbors", 1), ("n_landmarks", 1), ("n_kernel_landmarks", 1)):
+            count: Any = getattr(self, name)
+            is_given = count is not None or name in ("max_iter", "n_neighbors")
+            if is_given and (not isinstance(count, Integral) or int(count) < smallest):
+                raise ParameterError(
+                    f"{name} of ConsensusHasher must be a whole number from {smallest} up, got {count!r}."
+                )
         chosen = dict(SETTINGS[self.setting])
         for one, other in (("alpha", "alpha_rel"), ("delta", "delta_rel")):
             if getattr(self, one) is not None and getattr(self, other) is not None:
@@ -286,23 +275,3 @@ def _moments(*kernels: Any) -> Any:
 
 def _linear(block: Any, projection: Any, bias: Any) -> Any:
     return block @ projection + bias
-
-
-def encode_rows(encoder: Encoder, present: Any, *blocks: Any) -> Any:
-    """Scores (n, P) of one block, by the hash functions or by the nearest prototypes (the paper's section 5)."""
-    squares = landmark_distances(encoder.kernels, *blocks)
-    if encoder.n_neighbors:
-        near = nearest_landmarks(_joined_squares(present, squares), encoder.n_neighbors, encoder.prototype_bandwidth)
-        return spread_to_rows(near.positions, near.weights, encoder.prototype_scores)
-    kernels = [
-        None if part is None else rbf_kernel(part, kernel.bandwidth)
-        for part, kernel in zip(squares, encoder.kernels, strict=True)
-    ]
-    kernel = query_kernel(encoder.query_kernel, encoder.basis, present, *kernels)
-    return kernel @ encoder.projection + encoder.bias
-
-
-def _joined_squares(present: Any, squares: list[Any]) -> Any:
-    """Squared distance over all views, from those an item has: their mean times the number of views."""
-    total = sum(present[:, m, None] * part for m, part in enumerate(squares) if part is not None)
-    return total * (len(squares) / present.sum(1)[:, None])

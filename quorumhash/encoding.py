@@ -1,0 +1,47 @@
+"""From the features of new items to scores: kernels to the shared landmarks, one query kernel, hash functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.kernelspace import ViewKernel, landmark_distances
+from quorumhash.querykernel import query_kernel
+from quorumhash.similarity import nearest_landmarks, rbf_kernel, spread_to_rows
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Everything that turns a block of features into scores; see `encode_rows`."""
+
+    kernels: tuple[ViewKernel, ...]
+    projection: npt.NDArray[np.float64]  # W (R, P), rotated
+    bias: npt.NDArray[np.float64]  # b (P,)
+    basis: npt.NDArray[np.float64]  # (R, rank)
+    query_kernel: str
+    prototype_scores: npt.NDArray[np.float64]  # (R, P) scores of the shared landmarks
+    prototype_bandwidth: float
+    n_neighbors: int  # prototypes that count; 0 to encode by the hash functions
+
+
+def encode_rows(encoder: Encoder, present: Any, *blocks: Any) -> Any:
+    """Scores (n, P) of one block, by the hash functions or by the nearest prototypes (the paper's section 5)."""
+    squares = landmark_distances(encoder.kernels, *blocks)
+    if encoder.n_neighbors:
+        near = nearest_landmarks(_joined_squares(present, squares), encoder.n_neighbors, encoder.prototype_bandwidth)
+        return spread_to_rows(near.positions, near.weights, encoder.prototype_scores)
+    kernels = [
+        None if part is None else rbf_kernel(part, kernel.bandwidth)
+        for part, kernel in zip(squares, encoder.kernels, strict=True)
+    ]
+    kernel = query_kernel(encoder.query_kernel, encoder.basis, present, *kernels)
+    return kernel @ encoder.projection + encoder.bias
+
+
+def _joined_squares(present: Any, squares: list[Any]) -> Any:
+    """Squared distance over all views, from those an item has: their mean times the number of views."""
+    total = sum(present[:, m, None] * part for m, part in enumerate(squares) if part is not None)
+    return total * (len(squares) / present.sum(1)[:, None])

@@ -1,0 +1,96 @@
+"""Imports point only downward, optional packages have one door, files stay small."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "quorumhash"
+
+LEVELS = [
+    {"_version", "errors"},
+    {"atomic", "matrices", "progress"},
+    {"views"},
+    {"engines.base", "evaluation", "codes"},
+    {"engines.threads"},
+    {"engines"},
+    {"corruption", "scaling", "similarity", "proximal"},
+    {"landmarks", "querykernel", "sweeps", "targets", "modelfile", "viewfiles", "datasets.base"},
+    {"kernelspace", "consensus", "datasets.digits"},
+    {"datasets", "encoding", "hashers.columns", "hashers.plain"},
+    {"hashers.base"},
+    {"hashers.itq", "hashers.lsh", "hashers.rmvh"},
+    {"hashers"},
+    {"experiment", "doctor", "_drawing"},
+    {"report"},
+    {"demo"},
+    {"cli"},
+]
+OPTIONAL = {"torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "psycopg"}
+
+
+def files():
+    return {_name(path): path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"}
+
+
+def _name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ([node.module] if node.module != "quorumhash" else [f"quorumhash.{a.name}" for a in node.names])
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def level_of(name):
+    return next(i for i, level in enumerate(LEVELS) if name in level)
+
+
+def test_every_file_has_a_level():
+    assert set(files()) == set().union(*LEVELS)
+
+
+@pytest.mark.parametrize("name", sorted(files()))
+def test_imports_point_downward(name):
+    for imported in imports(files()[name]):
+        if imported.startswith("quorumhash."):
+            other = imported.removeprefix("quorumhash.")
+            if other in files():
+                assert level_of(other) < level_of(name), f"{name} must not import {other}"
+
+
+def test_no_hasher_imports_another():
+    hashers = {name for name in files() if name.startswith("hashers.")} - {
+        "hashers.base",
+        "hashers.columns",
+        "hashers.plain",
+    }
+    for name in hashers:
+        assert not {i.removeprefix("quorumhash.") for i in imports(files()[name])} & hashers
+
+
+def test_optional_packages_have_one_door_each():
+    for package in OPTIONAL:
+        doors = [name for name, path in files().items() if any(i.split(".")[0] == package for i in imports(path))]
+        assert len(doors) <= 1, f"{package} is imported in {doors}"
+
+
+def test_nothing_is_unpickled_or_evaluated():
+    for name, path in files().items():
+        assert not {"pickle", "marshal", "shelve", "dill", "joblib"} & {i.split(".")[0] for i in imports(path)}, name
+        calls = [
+            n.func.id
+            for n in ast.walk(ast.parse(path.read_text()))
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        ]
+        assert not {"eval", "exec"} & set(calls), name
+        assert "allow_pickle=True" not in path.read_text()
+
+
+def test_files_stay_small():
+    lengths = {name: len(path.read_text().splitlines()) for name, path in files().items()}
+    assert {name: n for name, n in lengths.items() if n > 300} == {}

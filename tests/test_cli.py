@@ -1,0 +1,141 @@
+"""The command line, started as its users start it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import quorumhash as qh
+
+RUN = [sys.executable, "-c", "from quorumhash.cli import main; main()"]
+
+
+def quorumhash(*arguments, cwd=None, **environment):
+    return subprocess.run(
+        [*RUN, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "NO_COLOR": "1", **environment},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    digits = qh.load_dataset("digits")
+    views = digits.views[digits.train_rows[:200]]
+    np.savez(tmp_path / "views.npz", **dict(views.items()))
+    np.save(tmp_path / "pixels.npy", views["pixels"])
+    np.save(tmp_path / "profiles.npy", views["profiles"])
+    np.save(tmp_path / "labels.npy", digits.labels[digits.train_rows[:200]])
+    return tmp_path
+
+
+def test_fit_and_encode_give_what_the_library_gives(folder):
+    done = quorumhash("fit", "views.npz", "-o", "items.qh", "--bits", 16, "--method", "itq", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["rows"] == 200
+    assert facts["views"] == {"pixels": 64, "gradients": 32, "frequencies": 45, "profiles": 46}
+    done = quorumhash("encode", "items.qh", "views.npz", "-o", "codes.npy", "--json", cwd=folder)
+    assert json.loads(done.stdout) == {
+        "codes": "codes.npy", "rows": 200, "bits": 16, "bytes_per_code": 2, "fingerprint": facts["fingerprint"],
+    }  # fmt: skip
+    with np.load(folder / "views.npz") as views:
+        expected = qh.ITQHasher(16).fit(dict(views)).transform(dict(views))
+    np.testing.assert_array_equal(np.load(folder / "codes.npy"), expected)
+
+
+def test_named_arrays_subsets_labels_and_text_output(folder):
+    done = quorumhash(
+        "fit",
+        "pixels=pixels.npy",
+        "profiles=profiles.npy",
+        "-o",
+        "items.qh",
+        "--bits",
+        8,
+        "--labels",
+        "labels.npy",
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Wrote items.qh: rmvh, 8 bits, from Views(200 rows: pixels 64, profiles 46)" in done.stdout
+    done = quorumhash("encode", "items.qh", "profiles=profiles.npy", "-o", "c.npy", "--unpacked", cwd=folder)
+    assert "200 codes of 8 bits (8 bytes each)" in done.stdout
+    assert np.load(folder / "c.npy").shape == (200, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["fit", "nowhere.npz"], "there is no file nowhere.npz"),
+        (["fit", "labels.npy"], "view 'labels' must be 2-D"),
+        (["fit", "broken.npz"], "broken.npz is no readable .npz"),
+        (["fit", "objects.npy"], "objects.npy is no readable .npy of plain numbers"),
+        (["fit", "pixels.npy", "profiles.npy"], "several views must be given as name=path.npy each"),
+        (["fit", "a=pixels.npy", "a=profiles.npy"], "a view is named twice"),
+        (["fit", "views.npz", "--method", "magic"], "--method must be one of"),
+        (["fit", "views.npz", "--bits", "0"], "n_bits of ConsensusHasher must be a whole number from 1 up, got 0"),
+        (["fit", "views.npz", "--bits", "8", "--method", "lsh", "-o", "no/such/items.qh"], "no/such/items.qh"),
+        (["fit", "views.npz", "--engine", "gpu"], "engine must be"),
+        (["encode", "views.npz", "views.npz"], "views.npz"),
+        (["encode", "nowhere.qh", "views.npz"], "nowhere.qh"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_status_two(folder, arguments, sentence):
+    (folder / "broken.npz").write_bytes(b"PK\x03\x04 not really")
+    np.save(folder / "objects.npy", np.array([{}, {}]), allow_pickle=True)
+    done = quorumhash(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stderr.startswith("quorumhash: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert not (folder / "items.qh").exists()
+
+
+def test_debug_shows_the_traceback(folder):
+    done = quorumhash("--debug", "fit", "nowhere.npz", cwd=folder)
+    assert "Traceback" in done.stderr
+    assert done.returncode != 0
+
+
+def test_wrong_usage_is_exit_status_two(folder):
+    assert quorumhash("fit", cwd=folder).returncode == 2
+    assert quorumhash("polish", cwd=folder).returncode == 2
+
+
+def test_help_and_version():
+    done = quorumhash("--help")
+    assert done.returncode == 0
+    for command in ("demo", "fit", "encode", "doctor"):
+        assert command in done.stdout
+    assert quorumhash("--version").stdout.strip() == qh.__version__
+
+
+def test_doctor():
+    facts = json.loads(quorumhash("doctor", "--json", QUORUMHASH_THREADS="3").stdout)
+    assert facts["quorumhash"] == qh.__version__
+    assert facts["numpy"] == np.__version__
+    assert facts["threads"].startswith("3 ")
+    text = quorumhash("doctor").stdout
+    assert all(name in text for name in facts)
+
+
+def test_ctrl_c_leaves_files_whole(folder):
+    """An old report stays as it was, and no temporary file is left behind."""
+    report = folder / "report.html"
+    report.write_text("old")
+    process = subprocess.Popen([*RUN, "demo"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert report.read_text() == "old"
+    assert not list(folder.glob(".*part*"))
