@@ -42,7 +42,13 @@ $(STAMPS)/docs: $(STAMPS)/test
 	$(BIN)/python -m pip install --quiet --editable '.[test,docs]'
 	touch $@
 
-$(STAMPS)/all: $(STAMPS)/test
+# a browser for the page's tests, where this user may install one; without it those tests are skipped and say so
+$(STAMPS)/browser: $(STAMPS)/venv
+	command -v chromium chromium-browser google-chrome >/dev/null || \
+		(apt-get update -qq && apt-get install -qq -y chromium) >/dev/null 2>&1 || true
+	touch $@
+
+$(STAMPS)/all: $(STAMPS)/test $(STAMPS)/browser
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
 	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	touch $(STAMPS)/docs $@

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,8 @@ ViewsArgument = Annotated[
 
 
 def main() -> None:
-    """Run the command; a deliberate error is one sentence and exit status 2."""
+    """Run the command; a deliberate error is one sentence and exit status 2, a warning one line."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except QuorumHashError as error:
@@ -34,6 +36,10 @@ def main() -> None:
             raise
         typer.echo(f"quorumhash: {error}", err=True)
         raise SystemExit(2) from None
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"quorumhash: note: {message}", err=True)
 
 
 def _version(is_asked: bool) -> None:

@@ -86,6 +86,7 @@ def k_means(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
     """Centres of a few Lloyd steps from random rows, (min(n_centres, n), d); the points must be distinct."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
     if len(points) <= n_centres:
         return points
@@ -93,7 +94,7 @@ def k_means(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
     if len(points) > limit:
         points = points[np.sort(np.random.default_rng(seed).choice(len(points), size=limit, replace=False))]
     solver: Any = KMeans(n_centres, init="random", n_init=1, max_iter=LLOYD_STEPS, random_state=seed)
-    with warnings.catch_warnings():
+    with threadpool_limits(limits=1), warnings.catch_warnings():  # one thread: sums in one order, the same centres
         # rows that differ by rounding alone may leave fewer clusters than asked for
         warnings.simplefilter("ignore", ConvergenceWarning)
         centres = solver.fit(points).cluster_centers_

@@ -97,5 +97,5 @@ def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps
 
 def _signs_times_scores(block: Any, rotation: Any) -> Any:
     xp = array_namespace(block)
-    signs = xp.where(block @ rotation >= 0, 1.0, -1.0)
+    signs = 2.0 * xp.astype(block @ rotation >= 0, block.dtype) - 1.0
     return signs.T @ block

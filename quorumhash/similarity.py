@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace, is_numpy_array
+from array_api_compat import array_namespace, device, is_numpy_array
 
 from quorumhash.errors import ParameterError
 
@@ -83,7 +83,7 @@ def nearest_landmarks(squares: Any, n_neighbors: int, bandwidth: float) -> Neigh
     """
     xp = array_namespace(squares)
     rest = xp.astype(squares, xp.float64, copy=True)
-    every = xp.arange(rest.shape[0])
+    every = xp.arange(rest.shape[0], device=device(rest))
     positions, nearest = [], []
     for _ in range(min(n_neighbors, rest.shape[1])):  # k is 3 or 5: k passes of argmin beat a sort
         position = xp.argmin(rest, axis=1)

@@ -27,6 +27,7 @@ import scipy.linalg
 from array_api_compat import array_namespace, device
 
 from quorumhash.engines import Engine, Rows
+from quorumhash.errors import RefusedError
 from quorumhash.proximal import fix_signs
 from quorumhash.similarity import collect_at_landmarks, spread_to_rows
 
@@ -170,6 +171,11 @@ def solve_targets(
     mixing_k = vectors * np.sqrt(beta / (kappa + delta))
     corner = factors.mixing.T @ (sums.cross @ mixing_k)
     gram = np.block([[factors.gram, corner], [corner.T, np.diag(beta * kappa / (kappa + delta))]])
+    if len(gram) < n_bits:
+        raise RefusedError(
+            f"{n_bits} bits cannot be learned from {len(gram)} landmarks of kernel and graphs together: the rows repeat "
+            "too much, or too few landmarks were asked for; use fewer bits or more landmarks."
+        )
     values, omega = _largest_eigenpairs(gram, n_bits)
     omega *= np.sqrt(n_rows / values)
     q = len(factors.means)

@@ -100,6 +100,15 @@ def test_bad_input_is_one_sentence_and_exit_status_two(folder, arguments, senten
     assert not (folder / "items.qh").exists()
 
 
+def test_warnings_are_one_line(folder):
+    """Six different rows leave the consensus with fewer dimensions than bits."""
+    np.savez(folder / "few.npz", a=np.tile(np.random.default_rng(0).standard_normal((6, 3)), (10, 1)))
+    done = quorumhash("fit", "few.npz", "--bits", 8, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    notes = [line for line in done.stderr.splitlines() if line.startswith("quorumhash: note: the consensus has rank")]
+    assert len(notes) == 1
+
+
 def test_debug_shows_the_traceback(folder):
     done = quorumhash("--debug", "fit", "nowhere.npz", cwd=folder)
     assert "Traceback" in done.stderr

@@ -1,0 +1,195 @@
+"""What the documentation says is true: code runs, links resolve, lists are whole, the command line's page is fresh."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import quorumhash
+from quorumhash import corruption, evaluation
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+LIBRARY = ROOT / "quorumhash"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md"]
+
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"<!-- not run: *(.*?) *-->\n+\Z")
+FENCED = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def raise_error(name):
+    """Without this, walk_packages passes over a package that cannot be imported."""
+    raise ImportError(f"{name} cannot be imported")
+
+
+MODULES = ["quorumhash", *(m.name for m in pkgutil.walk_packages(quorumhash.__path__, "quorumhash.", raise_error))]
+
+sys.path.insert(0, str(DOCS))
+make_cli_page = importlib.import_module("make_cli_page")
+sys.path.remove(str(DOCS))
+
+
+def name_of(page):
+    return page.name
+
+
+def python_blocks(text):
+    """(first line, code) of every block that is to run."""
+    for block in BLOCK.finditer(text):
+        excuse = NOT_RUN.search(text[: block.start()])
+        if excuse:
+            assert excuse.group(1), "a block that is not run must say why: <!-- not run: reason -->"
+        else:
+            yield text[: block.start(1)].count("\n") + 1, block.group(1)
+
+
+def without_code(page):
+    return FENCED.sub("", page.read_text())
+
+
+def table_rows(text):
+    """Cells of the table rows of a page, without headings and rules."""
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows if not set(row[0]) <= set("-: ")]
+
+
+def section(text, title):
+    """What stands under a heading, up to the next one of its level."""
+    found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^\1 |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, title
+    return found.group(2)
+
+
+def anchors(page):
+    """Ids that the headings of a page get: lower case, no signs, words joined by hyphens."""
+    titles = [re.sub(r"[`*]", "", title) for title in HEADING.findall(without_code(page))]
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    """Blocks of one page share their names and run in order, in an empty folder, with warnings as errors."""
+    assert page.is_file(), f"{page.name} is missing"
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for line, code in python_blocks(page.read_text()):
+        # blank lines before the code, so that an error names the line of the page
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+
+
+def test_pages_have_code_that_runs():
+    """The pattern finds blocks, so that the test above is no empty promise."""
+    assert sum(len(list(python_blocks(page.read_text()))) for page in PAGES if page.is_file()) > 20
+
+
+def test_an_excuse_needs_a_reason():
+    with pytest.raises(AssertionError, match="must say why"):
+        list(python_blocks("<!-- not run: -->\n```python\n1 / 0\n```\n"))
+    assert not list(python_blocks("<!-- not run: needs a network -->\n```python\n1 / 0\n```\n"))
+    assert list(python_blocks("<!-- a remark -->\n```python\n1 / 0\n```\n")) == [(3, "1 / 0\n")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0, capsys.readouterr().out
+
+
+def test_public_functions_and_classes_have_an_example():
+    for name in quorumhash.__all__:
+        value = getattr(quorumhash, name)
+        if callable(value) and not (isinstance(value, type) and issubclass(value, Exception)):
+            assert ">>> " in (value.__doc__ or ""), name
+
+
+def test_command_line_page_is_fresh():
+    now = make_cli_page.comparable(make_cli_page.page())
+    assert make_cli_page.comparable(make_cli_page.PAGE.read_text()) == now, "run: python docs/make_cli_page.py"
+
+
+def test_every_command_has_help_and_a_heading():
+    headings = HEADING.findall(FENCED.sub("", make_cli_page.PAGE.read_text()))
+    commands = make_cli_page.commands()
+    assert {"quorumhash", "quorumhash demo", "quorumhash fit", "quorumhash encode"} <= set(commands)
+    for words, command in commands.items():
+        assert (command.help or "").strip(), f"{words} has no help"
+        assert words in headings, f"{words} has no heading in docs/cli.md"
+        for parameter in command.params:
+            assert getattr(parameter, "help", None) or parameter.name == "help", (
+                f"{words}: {parameter.name} has no help"
+            )
+
+
+def test_every_page_is_in_the_navigation():
+    lines = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1].splitlines()
+    named = [match.group(1) for line in lines if (match := re.search(r"(\S+\.md)$", line))]
+    assert sorted(named) == sorted(page.name for page in DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
+def test_links_between_pages_resolve(page):
+    for target in LINK.findall(without_code(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        goal = (page.parent / path).resolve() if path else page
+        assert goal.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(goal), f"{page.name} links to {target}, which has no such heading"
+
+
+def test_every_file_of_the_library_is_a_room():
+    rows = table_rows(section((DOCS / "architecture.md").read_text(), "Rooms"))
+    named = [row[0].strip("`") for row in rows[1:]]
+    assert sorted(named) == sorted(path.relative_to(LIBRARY).as_posix() for path in LIBRARY.rglob("*.py"))
+
+
+def test_import_levels_are_those_that_are_tested():
+    from test_architecture import LEVELS
+
+    block = re.search(r"```text\n(.*?)```", section((DOCS / "architecture.md").read_text(), "Import levels"), re.DOTALL)
+    assert [set(line.split()[1:]) for line in block.group(1).splitlines()] == LEVELS
+
+
+def test_symbols_are_found_where_the_page_says():
+    rows = table_rows(section((DOCS / "method.md").read_text(), "Symbols"))[1:]
+    assert len(rows) > 20
+    for symbol, *_, names, file in rows:
+        text = (LIBRARY / file.strip("`")).read_text()
+        for name in re.findall(r"`([^`]+)`", names):
+            assert re.search(rf"\b{name.rpartition('.')[2]}\b", text), f"{symbol}: {name} is not in {file}"
+
+
+def test_departures_are_listed_once_each():
+    rows = table_rows(section((DOCS / "method.md").read_text(), "Departures from the paper"))[1:]
+    assert [row[0] for row in rows] == [f"E{i}" for i in range(1, 29) if i not in (26, 28)]
+    cited = {name for path in LIBRARY.rglob("*.py") for name in re.findall(r"\bE\d+\b", path.read_text())}
+    assert cited <= {row[0] for row in rows}
+
+
+def test_every_kind_of_damage_has_a_section():
+    assert set(corruption.KINDS) <= anchors(DOCS / "damage.md")
+
+
+def test_every_metric_has_a_section():
+    own = {name for name, value in vars(evaluation).items() if getattr(value, "__module__", "") == evaluation.__name__}
+    functions = {name for name in own if not name.startswith("_") and not isinstance(getattr(evaluation, name), type)}
+    assert len(functions) > 5
+    assert functions <= anchors(DOCS / "metrics.md")
+
+
+def test_files_that_are_named_exist():
+    for page in LINKED:
+        for path in re.findall(r"`((?:quorumhash|tests|docs|benchmarks)/[\w/]+\.(?:py|md))`", page.read_text()):
+            assert (ROOT / path).is_file(), f"{page.name} names {path}"
