@@ -22,7 +22,7 @@ lint: $(STAMPS)/test
 	$(BIN)/mypy
 
 docs: $(STAMPS)/docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 $(STAMPS)/venv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "quorumhash needs Python 3.11 or newer")'

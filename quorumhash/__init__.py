@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quorumhash._version import __version__
 
 if TYPE_CHECKING:
+    from quorumhash.codes import hamming_distances as hamming_distances
     from quorumhash.corruption import damage as damage
     from quorumhash.datasets import DATASETS as DATASETS
     from quorumhash.datasets import Dataset as Dataset
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
     from quorumhash.errors import ModelFileError as ModelFileError
     from quorumhash.errors import ParameterError as ParameterError
     from quorumhash.errors import QuorumHashError as QuorumHashError
+    from quorumhash.errors import RankWarning as RankWarning
     from quorumhash.errors import RefusedError as RefusedError
     from quorumhash.errors import ViewsError as ViewsError
     from quorumhash.evaluation import lookup_precision as lookup_precision
     from quorumhash.evaluation import mean_average_precision as mean_average_precision
+    from quorumhash.evaluation import nearest_rows as nearest_rows
     from quorumhash.evaluation import neighbour_recall as neighbour_recall
     from quorumhash.evaluation import precision_recall as precision_recall
+    from quorumhash.evaluation import shared_labels as shared_labels
     from quorumhash.hashers import HASHERS as HASHERS
     from quorumhash.hashers import ConsensusHasher as ConsensusHasher
     from quorumhash.hashers import ITQHasher as ITQHasher
@@ -39,16 +43,20 @@ _HOMES = {
     "ModelFileError": "errors",
     "ParameterError": "errors",
     "QuorumHashError": "errors",
+    "RankWarning": "errors",
     "RefusedError": "errors",
     "Views": "views",
     "ViewsError": "errors",
     "damage": "corruption",
+    "hamming_distances": "codes",
     "load": "hashers",
     "load_dataset": "datasets",
     "lookup_precision": "evaluation",
     "mean_average_precision": "evaluation",
+    "nearest_rows": "evaluation",
     "neighbour_recall": "evaluation",
     "precision_recall": "evaluation",
+    "shared_labels": "evaluation",
 }
 
 __all__ = [*_HOMES, "__version__"]  # tests/test_public_names.py checks that it is sorted and whole

@@ -52,7 +52,9 @@ def _version(is_asked: bool) -> None:
 
 @app.callback()
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; goes before the command.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
@@ -78,7 +80,9 @@ def demo(
     from quorumhash.demo import DAMAGES, damage_table, demo_report, planned_runs, run_demo
     from quorumhash.progress import task_bar
     from quorumhash.report import print_table, write_report
+    from quorumhash.viewfiles import require_writable
 
+    require_writable(out)
     with task_bar(True, len(planned_runs()), "demo") as done:
         results = run_demo(done)
     write_report(out, demo_report(results))
@@ -97,7 +101,9 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")] = Path("items.qh"),
     bits: Annotated[int, typer.Option("--bits", help="Bits per code.")] = 64,
     method: Annotated[str, typer.Option("--method", help="Which hasher: rmvh, itq or lsh.")] = "rmvh",
-    labels: Annotated[Path | None, typer.Option("--labels", help="Labels of the rows, .npy.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", help="Labels of the rows, .npy, for methods that learn from them.")
+    ] = None,
     engine: Annotated[str, typer.Option("--engine", help="Where the rows are walked.")] = "threads",
     seed: Annotated[int, typer.Option("--seed", help="Seed of every random draw.")] = 0,
     as_json: JsonOption = False,
@@ -110,8 +116,9 @@ def fit(
 
     from quorumhash.errors import ParameterError
     from quorumhash.hashers import HASHERS
-    from quorumhash.viewfiles import read_array, read_views
+    from quorumhash.viewfiles import read_array, read_views, require_writable
 
+    require_writable(out)
     if method not in HASHERS:
         raise ParameterError(f"--method must be one of {', '.join(HASHERS)}, got {method!r}.")
     given = read_views(views)
@@ -142,8 +149,9 @@ def encode(
     Example: quorumhash encode items.qh views.npz -o codes.npy
     """
     from quorumhash.hashers import load
-    from quorumhash.viewfiles import read_views, write_array
+    from quorumhash.viewfiles import read_views, require_writable, write_array
 
+    require_writable(out)
     hasher = load(model)
     codes = hasher.transform(read_views(views), packed=not unpacked, engine=engine)
     write_array(out, codes)

@@ -4,7 +4,7 @@
         alpha |Khat|_*  +  lambda sum_m |E_m|_{2,1}  +  beta |Khat W + 1 b - Y|^2  + terms without Khat
     with K_m = Khat + E_m,  Khat >= 0         (N x R, samples as rows: |E|_{2,1} sums row norms)
 
-Solved as a consensus ADMM (SPEC 1.5). M + 1 voices each propose a kernel: view m proposes K_m minus its error, one
+Solved as a consensus ADMM. M + 1 voices each propose a kernel: view m proposes K_m minus its error, one
 more voice proposes the low-rank kernel Q. Khat is the kernel nearest to their mean (and, coupled, to the targets);
 each voice remembers how far it was overruled (its dual, divided by the penalty mu):
 
@@ -47,7 +47,7 @@ from quorumhash.targets import (
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[dict[str, float]], None]
 
-FIRST_PENALTY = 10.0  # times alpha / |mean kernel|_2, the low rank's own scale (SPEC 1.5) ...
+FIRST_PENALTY = 10.0  # times alpha / |mean kernel|_2, the low rank's own scale ...
 FIRST_PENALTY_OF_ERRORS = 2.0  # ... but at most times lambda / typical error size, or heavy ranks freeze too early
 PENALTY_GROWTH = 1.1
 SWEEPS_PER_TARGET = 4  # sweeps between two target steps; the eigenproblem costs more than a sweep on small data
@@ -124,7 +124,7 @@ def solve_consensus(
 ) -> Consensus:
     """Solve for the consensus kernel and the hash functions; `max_iter=0` keeps the mean kernel (no consensus step).
 
-    Coupled, every sweep is followed by new targets. Uncoupled, nothing in the consensus depends on the targets, so
+    Coupled, every fourth sweep starts from new targets. Uncoupled, nothing in the consensus depends on the targets, so
     the sweeps run first and the targets are solved once (E17: this is what the paper prints).
     """
     started = time.perf_counter()

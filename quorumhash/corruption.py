@@ -114,7 +114,11 @@ def damage_with_mask(
         raise ParameterError(f"kind of damage must be one of {', '.join(KINDS)}, got {kind!r}; choose one of them.")
     if not isinstance(rate, int | float | np.number) or not 0 <= rate <= 1:
         raise ParameterError(f"rate must be a number from 0 to 1, got {rate!r}; give the share to damage, such as 0.2.")
-    given, rng = Views(views), np.random.default_rng(random_state)
+    given = Views(views)
+    try:
+        rng = np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"random_state must be a whole number or a generator, got {random_state!r}.") from error
     # the first draws of all, so that no width has a say in which pairs are hit
     chance, choice = (dict(zip(given, draw, strict=True)) for draw in rng.random((2, len(given.names), len(given))))
     matrices = {name: given[name] for name in _chosen(given, names)}

@@ -28,7 +28,7 @@ class Encoder:
 
 
 def encode_rows(encoder: Encoder, present: Any, *blocks: Any) -> Any:
-    """Scores (n, P) of one block, by the hash functions or by the nearest prototypes (the paper's section 5)."""
+    """Scores (n, P) of one block, by the hash functions or, as the paper does out of sample, by prototypes."""
     squares = landmark_distances(encoder.kernels, *blocks)
     if encoder.n_neighbors:
         near = nearest_landmarks(_joined_squares(present, squares), encoder.n_neighbors, encoder.prototype_bandwidth)

@@ -5,8 +5,7 @@
     │   └── ViewsTypeError (TypeError)  values that are no numbers
     ├── ParameterError (ValueError)     an argument out of range
     ├── RefusedError (ValueError)       the method cannot face this setting, with the reason
-    ├── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
-    └── MissingExtraError (ImportError) an optional package is absent; names the pip command
+    └── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
 
     QuorumHashWarning (UserWarning)     the result stands, but something about it should be known
     └── RankWarning                     the consensus has fewer dimensions than the code has bits
@@ -39,10 +38,6 @@ class RefusedError(QuorumHashError, ValueError):
 
 class ModelFileError(QuorumHashError, OSError):
     """A model file cannot be trusted or read."""
-
-
-class MissingExtraError(QuorumHashError, ImportError):
-    """An optional package is not installed."""
 
 
 class QuorumHashWarning(UserWarning):

@@ -4,7 +4,7 @@
     distances   numbers (n_queries, n_items): Hamming distances or any other, smaller is nearer
 
 Ties: items at the same distance from a query stand in no order, so a metric of the ranking is its expected value over
-all orders of them, each as likely as the other. No metric depends on the order of the database. Cut-offs are arguments.
+all orders of them; only neighbour_recall takes ids as found (nearest_rows cuts ties by row). Cut-offs are arguments.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ def lookup_precision(relevance: Any, distances: Any, radius: float = 2) -> Looku
     Lookup(precision=0.25, empty_share=0.5)
     """
     relevance, distances = _checked(relevance, distances)
+    _require(radius >= 0, "radius", "a number from 0 up", radius)
     within = distances <= radius
     n_within = within.sum(axis=1)
     precision = (within & relevance).sum(axis=1) / np.maximum(n_within, 1)
@@ -153,8 +154,7 @@ def shared_labels(query_labels: Any, database_labels: Any) -> Flags:
 
 
 def neighbour_recall(found_ids: Any, true_ids: Any) -> float:
-    """Mean over queries of the share of true ids, (n_queries, n_true), among found ids, (n_queries, n_found), as sets.
-    R10@100 is neighbour_recall(found_ids[:, :100], true_ids[:, :10]).
+    """Mean share of true ids, (n_queries, n_true), among found ids, (n_queries, n_found); R10@100 takes 10 and 100.
 
     >>> neighbour_recall([[4, 7, 9]], [[9, 2]])
     0.5

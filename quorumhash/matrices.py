@@ -109,7 +109,9 @@ def present_rows(name: str, matrix: Matrix) -> tuple[npt.NDArray[np.bool_], bool
         if place is not None:
             row = int(np.searchsorted(matrix.indptr, place[0], side="right")) - 1
             _refuse_value(name, row, int(matrix.indices[place[0]]), matrix.data[place[0]])
-        return present, bool(np.isnan(matrix.data).any())
+        missing = np.isnan(matrix.data)
+        rows = np.repeat(np.arange(len(present)), np.diff(matrix.indptr))[missing]
+        return np.bincount(rows, minlength=len(present)) < matrix.shape[1], bool(missing.any())
     any_missing = False
     for rows in _row_slices(matrix.shape):
         block = matrix[rows]

@@ -1,4 +1,4 @@
-"""One kernel row for a new item, from the kernels of the views it has (SPEC 1.9).
+"""One kernel row for a new item, from the kernels of the views it has.
 
     mean      the average of the views' kernels, the scale the hash functions were fitted to
     project   the average, projected on the span of the low-rank consensus, non-negative

@@ -61,7 +61,7 @@ def centred(block: Any, mean: Any) -> Any:
 
 
 def scaled(block: Any, scaling: Scaling) -> Any:
-    """A block centred and scaled; float32, because distances and kernels are (DESIGN 3)."""
+    """A block centred and scaled; float32, as all distances and kernels are (docs/architecture.md)."""
     xp = array_namespace(block)
     return xp.astype(centred(block, scaling.mean) * scaling.factor, xp.float32)
 

@@ -57,7 +57,7 @@ def kernel_bandwidth(squares: npt.NDArray[Any], rule: str = "seventh") -> float:
 
 
 def graph_bandwidth(squares: npt.NDArray[Any], n_neighbors: int) -> float:
-    """t = s^2 with s the mean distance to the k-th nearest landmark (SPEC 1.2.4)."""
+    """t = s^2 with s the mean distance to the k-th nearest landmark."""
     nth = min(n_neighbors, squares.shape[1]) - 1
     distance = float(np.sqrt(np.partition(squares, nth, axis=1)[:, nth]).mean(dtype=np.float64))
     return (distance if distance > 0 else _positive_mean(squares)) ** 2

@@ -93,7 +93,7 @@ def _sweep_slice(
 
 
 def k_step(kernel: Any, total_move: Any, pull: Pull | None, misfit: Any, penalty: float, n_voices: int) -> Any:
-    """Khat nearest to the mean proposal, non-negative; coupled, also to what gives the targets (SPEC 1.5).
+    """Khat nearest to the mean proposal, non-negative; coupled, also to what gives the targets.
 
     Minimises penalty / 2 sum |Khat - proposal|^2 + beta |Khat W + 1 b - Y|^2 over Khat >= 0 by one majorised step from
     the current kernel, whose misfit Khat W + 1 b - Y is given: the last term is replaced by its bound with curvature

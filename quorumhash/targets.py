@@ -8,7 +8,7 @@
     Y    (N, P)  targets; W (R, P), b (P,) the hash functions
 
 Y_m, W and b have closed forms; what is left is an eigenproblem of a matrix of rank M L + R + 1, solved through the Gram
-matrix of its factors (SPEC 1.3 f), so nothing N x N is ever formed.
+matrix of its factors, so nothing N x N is ever formed.
 
 Departures from the paper: the Y-step is not printed there at all (E10); Y^T 1 = 0 is added, or the first bit would be
 constant (E12); Y^T Y = N I instead of I, so that targets have the size of bits (E13).
@@ -103,7 +103,7 @@ def _scale_weights(positions: Any, weights: Any, inverse_root: Any) -> Any:
 
 
 def graph_factors(graphs: Sequence[Graph], gamma: float, engine: Engine) -> GraphFactors:
-    """The factor of the graph term: 2L + gamma I inverted by Woodbury on L landmarks (SPEC 1.3 b, f)."""
+    """The factor of the graph term: 2L + gamma I inverted by Woodbury on L landmarks."""
     n_rows = graphs[0].positions.n_rows
     sizes = tuple(graph.n_landmarks for graph in graphs)
     gram, sums = engine.sum_rows(_graph_sums, sizes, *_walked(graphs))
@@ -159,7 +159,7 @@ def cross_sums(sizes: tuple[int, ...], kernel: Any, *pairs: Any) -> Any:
 def solve_targets(
     factors: GraphFactors, sums: KernelSums, n_bits: int, *, gamma: float, beta: float, delta: float
 ) -> Targets:
-    """The best targets and their hash functions for a fixed consensus kernel (SPEC 1.3 f and 1.4).
+    """The best targets and their hash functions for a fixed consensus kernel.
 
     Symbols: U_K diag(kappa) U_K^T the centred kernel Gram; V_K = K_c U_K sqrt(beta / (kappa + delta));
     V = [V_g, V_K] (N, q + R), V^T V = Omega diag(e) Omega^T; Y = sqrt(N) V Omega_P e_P^(-1/2).
@@ -173,8 +173,8 @@ def solve_targets(
     gram = np.block([[factors.gram, corner], [corner.T, np.diag(beta * kappa / (kappa + delta))]])
     if len(gram) < n_bits:
         raise RefusedError(
-            f"{n_bits} bits cannot be learned from {len(gram)} landmarks of kernel and graphs together: the rows repeat "
-            "too much, or too few landmarks were asked for; use fewer bits or more landmarks."
+            f"{n_bits} bits cannot be learned from {len(gram)} landmarks of kernel and graphs together: the rows "
+            "repeat too much, or too few landmarks were asked for; use fewer bits or more landmarks."
         )
     values, omega = _largest_eigenpairs(gram, n_bits)
     omega *= np.sqrt(n_rows / values)

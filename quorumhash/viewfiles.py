@@ -28,7 +28,9 @@ def read_views(sources: Sequence[str]) -> Views:
         path = Path(sources[0])
         if path.suffix == ".npz":
             return Views(_read_archive(path))
-        return Views({path.stem: read_array(path)})
+        if path.suffix == ".npy":
+            return Views({path.stem: read_array(path)})
+        raise ViewsError(f"views must be a .npz file or name=path.npy for each view, got {path}.")
     pairs = [source.partition("=") for source in sources]
     for name, mark, path_text in pairs:
         if not (name and mark and path_text):
@@ -40,11 +42,12 @@ def read_views(sources: Sequence[str]) -> Views:
 
 
 def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
+    _require_file(path)
     try:
-        with np.load(_existing(path), allow_pickle=False) as archive:
+        with np.load(path, allow_pickle=False) as archive:
             views = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, KeyError, BadZipFile) as error:
-        raise ViewsError(f"{path} is no readable .npz of plain arrays ({error}); write it with numpy.savez.") from error
+        raise ViewsError(f"{path} is no readable .npz of plain numbers; write it with numpy.savez.") from error
     if not views:
         raise ViewsError(f"{path} holds no array: every array in it is a view.")
     return views
@@ -52,12 +55,13 @@ def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
 
 def read_array(path: Path) -> npt.NDArray[Any]:
     """One array from a .npy file, memory-mapped; no objects, nothing is unpickled."""
+    _require_file(path)
     try:
-        array: npt.NDArray[Any] = np.load(_existing(path), mmap_mode="r", allow_pickle=False)
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise ViewsError(f"{path} is no readable .npy of plain numbers ({error}); write it with numpy.save.") from error
+        raise ViewsError(f"{path} is no readable .npy of plain numbers; write it with numpy.save.") from error
     if not isinstance(array, np.ndarray):
-        raise ViewsError(f"{path} is an archive of several arrays: give it alone, or name its arrays as .npy files.")
+        raise ViewsError(f"{path} is an archive, not one array: give it alone as .npz, or its arrays as .npy files.")
     return array
 
 
@@ -72,7 +76,13 @@ def write_array(path: str | os.PathLike[str], array: npt.NDArray[Any]) -> None:
         ) from error
 
 
-def _existing(path: Path) -> Path:
+def require_writable(path: Path) -> None:
+    """Refuse a target that cannot be written, before any work is done for it."""
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ParameterError(f"{path} cannot be written: give the path of a file in a folder that exists and is yours.")
+
+
+def _require_file(path: Path) -> None:
     if not path.is_file():
         raise ViewsError(f"there is no file {path}.")
-    return path

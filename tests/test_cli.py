@@ -76,6 +76,8 @@ def test_named_arrays_subsets_labels_and_text_output(folder):
     [
         (["fit", "nowhere.npz"], "there is no file nowhere.npz"),
         (["fit", "labels.npy"], "view 'labels' must be 2-D"),
+        (["fit", "views.qh"], "views must be a .npz file or name=path.npy"),
+        (["fit", "views.npz", "--seed", "-1"], "random_state must be a whole number from 0"),
         (["fit", "broken.npz"], "broken.npz is no readable .npz"),
         (["fit", "objects.npy"], "objects.npy is no readable .npy of plain numbers"),
         (["fit", "pixels.npy", "profiles.npy"], "several views must be given as name=path.npy each"),
@@ -126,6 +128,11 @@ def test_help_and_version():
     for command in ("demo", "fit", "encode", "doctor"):
         assert command in done.stdout
     assert quorumhash("--version").stdout.strip() == qh.__version__
+
+
+def test_help_names_every_method():
+    text = " ".join(quorumhash("fit", "--help").stdout.split())
+    assert all(name in text for name in qh.HASHERS)
 
 
 def test_doctor():

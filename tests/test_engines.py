@@ -1,6 +1,7 @@
 """The six verbs, over any cut into blocks and any number of threads."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -110,6 +111,7 @@ def test_an_error_in_a_block_reaches_the_caller_and_stops_the_rest():
 
     def fail(block):
         seen.append(1)
+        time.sleep(0.02)  # long enough for the caller to hear of the first failure
         raise RuntimeError("block failed")
 
     with ThreadsEngine(1, block_rows=1) as engine, pytest.raises(RuntimeError, match="block failed"):

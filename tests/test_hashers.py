@@ -181,6 +181,31 @@ def test_refusals_come_with_a_reason(name, train):
         make(name).fit(train, engine="gpu")
 
 
+@pytest.mark.parametrize("random_state", [-1, 1.5, "a", 2**32])
+def test_bad_random_states(name, train, random_state):
+    with pytest.raises(qh.ParameterError, match="random_state must be a whole number from 0"):
+        make(name, random_state=random_state).fit(train)
+
+
+def test_generators_and_none_are_random_states(name, train):
+    for random_state in (None, np.random.default_rng(0), np.random.RandomState(0)):
+        make(name, random_state=random_state).fit(train)
+
+
+def test_bad_budgets_rows_and_labels_are_refused_at_once(name, fitted, train, queries):
+    with pytest.raises(qh.ParameterError, match="memory_budget must be a number of bytes, got '1GB'"):
+        make(name).fit(train, memory_budget="1GB")
+    with pytest.raises(qh.ViewsError, match="no rows to encode"):
+        fitted.transform(queries[[]])
+
+
+def test_columns_of_a_dict_of_frames_are_remembered(name, train):
+    frame = pd.DataFrame(train["pixels"]).add_prefix("p")
+    hasher = make(name).fit({"pixels": frame, "profiles": train["profiles"]})
+    with pytest.raises(qh.ViewsError, match="view 'pixels' has columns p63"):
+        hasher.transform({"pixels": frame[frame.columns[::-1]]})
+
+
 def test_handles_says_why_not(train):
     for name in qh.HASHERS:
         fits, _ = make(name).handles(train)
@@ -217,6 +242,21 @@ def test_model_files_round_trip(fitted, queries, tmp_path):
     assert loaded.fingerprint() == fitted.fingerprint()
     loaded.save(tmp_path / "again.qh")
     assert (tmp_path / "again.qh").read_bytes() == path.read_bytes()
+
+
+def test_the_same_fit_has_the_same_fingerprint(name, train):
+    first, again = make(name).fit(train), make(name).fit(train)
+    assert first.fingerprint() == again.fingerprint()
+    if "verbose" in first.get_params():
+        assert first.set_params(verbose=True).fingerprint() == again.fingerprint()
+
+
+def test_a_model_file_without_its_history_is_read(fitted, queries, tmp_path):
+    fitted.save(tmp_path / "items.qh")
+    read = read_model(tmp_path / "items.qh")
+    state = {key: value for key, value in read.state.items() if key not in fitted.told}
+    write_model(tmp_path / "older.qh", read.kind, read.parameters, state)
+    np.testing.assert_array_equal(qh.load(tmp_path / "older.qh").transform(queries), fitted.transform(queries))
 
 
 def test_fingerprints_tell_models_apart(name, fitted, train):

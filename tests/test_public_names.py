@@ -9,8 +9,9 @@ import quorumhash
 
 PUBLIC = [
     "ConsensusHasher", "DATASETS", "Dataset", "HASHERS", "ITQHasher", "LSHHasher", "ModelFileError", "ParameterError",
-    "QuorumHashError", "RefusedError", "Views", "ViewsError", "damage", "load", "load_dataset", "lookup_precision",
-    "mean_average_precision", "neighbour_recall", "precision_recall", "__version__",
+    "QuorumHashError", "RankWarning", "RefusedError", "Views", "ViewsError", "damage", "hamming_distances", "load",
+    "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows", "neighbour_recall",
+    "precision_recall", "shared_labels", "__version__",
 ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """What the repository promises about itself."""
 
+import importlib.util
 import os
 import re
 import tomllib
@@ -35,6 +36,17 @@ def test_figures_in_the_readme_name_their_benchmark():
     for path in re.findall(r"benchmarks/[\w/.]+\.(?:py|json)", text):
         assert (ROOT / path).is_file(), path
     assert "benchmarks/results/" in text
+
+
+def test_tables_of_figures_are_fresh():
+    """README and docs print what benchmarks/results holds."""
+    spec = importlib.util.spec_from_file_location("figures", ROOT / "benchmarks" / "figures.py")
+    figures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(figures)
+    for page in figures.PAGES:
+        text = (ROOT / page).read_text()
+        assert "<!-- figures:" in text
+        assert figures.fresh(text) == text, f"run python benchmarks/figures.py: {page} is stale"
 
 
 def test_no_machine_path_is_named():

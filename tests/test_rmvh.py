@@ -86,8 +86,12 @@ def test_relative_weights(few):
         ({"out_of_sample": "nystrom"}, "out_of_sample of ConsensusHasher must be one of kernel, prototypes"),
         ({"alpha": 1.0, "alpha_rel": 0.1}, "alpha and alpha_rel say the same thing twice"),
         ({"delta": 1.0, "delta_rel": 0.1}, "delta and delta_rel say the same thing twice"),
-        ({"gamma": 0.0}, "gamma of ConsensusHasher must be above 0, got 0.0"),
-        ({"alpha_rel": -1.0}, "alpha_rel of ConsensusHasher must be above 0"),
+        ({"gamma": 0.0}, "gamma of ConsensusHasher must be a finite number above 0, got 0.0"),
+        ({"alpha_rel": -1.0}, "alpha_rel of ConsensusHasher must be a finite number above 0"),
+        ({"alpha": np.inf}, "alpha of ConsensusHasher must be a finite number above 0, got inf"),
+        ({"beta": "x"}, "beta of ConsensusHasher must be a finite number above 0, got 'x'"),
+        ({"coupling": 0}, "coupling of ConsensusHasher must be True or False, got 0"),
+        ({"tol": -1.0}, "tol of ConsensusHasher must be a number from 0 up, got -1.0"),
         ({"max_iter": -1}, "max_iter of ConsensusHasher must be a whole number from 0 up, got -1"),
         ({"n_neighbors": 0}, "n_neighbors of ConsensusHasher must be a whole number from 1 up, got 0"),
         ({"n_landmarks": 0}, "n_landmarks of ConsensusHasher must be a whole number from 1 up, got 0"),
@@ -191,7 +195,9 @@ def test_memory_budget_refuses_before_starting(few):
 
 
 def test_rows_that_repeat_too_much_are_refused_with_the_reason():
-    with pytest.raises(qh.RefusedError, match="30 bits cannot be learned from 4 landmarks .* the rows repeat too much"):
+    with pytest.raises(
+        qh.RefusedError, match=r"30 bits cannot be learned from 3 landmarks .* the rows repeat too much"
+    ):
         qh.ConsensusHasher(30, max_iter=1).fit(np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0))
 
 

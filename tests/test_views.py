@@ -82,6 +82,14 @@ def test_missing_values_and_views_are_marked():
     np.testing.assert_array_equal(views[[2, 3]].present("holes"), [False, True])
 
 
+def test_a_sparse_row_of_nan_is_a_missing_view():
+    holes = SQUARE.copy()
+    holes[1], holes[2, 0] = np.nan, np.nan
+    views = Views({"s": scipy.sparse.csr_array(holes), "whole": SQUARE})
+    np.testing.assert_array_equal(views.present("s"), [True, False, True, True])
+    assert views.is_incomplete("s")
+
+
 def test_masked_arrays_mark_missing_values():
     masked = np.ma.masked_array(SQUARE.astype(int), mask=SQUARE == 4)
     assert np.isnan(Views({"a": masked})["a"][1, 1])

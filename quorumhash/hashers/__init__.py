@@ -34,7 +34,7 @@ def load(path: str | os.PathLike[str]) -> BaseHasher:
     if content.kind not in kinds:
         raise ModelFileError(f"{path} holds a {content.kind}, which this version does not know: upgrade quorumhash.")
     kind = kinds[content.kind]
-    missing = {"view_widths_", "n_features_in_", *kind.learned} - set(content.state)
+    missing = {"view_widths_", "n_features_in_", *kind.learned} - set(content.state)  # what is only told may be absent
     extra = set(content.state) - set(kind._state_names())
     if missing or extra:
         raise ModelFileError(f"{path} does not fit {content.kind}: missing {sorted(missing)}, unknown {sorted(extra)}.")

@@ -1,15 +1,16 @@
 """The contract of a hasher: a scikit-learn estimator that turns Views into codes.
 
 A method's own file says what it `handles`, learns in `_fit` and scores in `_scores`; this file does the rest once:
-the gate, the engine, bits from scores, the default score, saving. What `fit` learned ends in `_`; `learned` names it,
-`parts` the dataclasses it is made of, so that a model file can hold it without pickle.
+the gate, the engine, bits from scores, the default score, saving. What `fit` learned ends in `_`: `learned` names what
+decides the codes, `told` what only tells how they were found, `parts` the dataclasses both are made of, so that a model
+file can hold them without pickle.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from quorumhash import modelfile
 from quorumhash.codes import hamming_distances, n_bytes, pack_bits, scores_to_bits
 from quorumhash.engines import Engine, open_engine
-from quorumhash.errors import ParameterError, RefusedError
+from quorumhash.errors import ParameterError, RefusedError, ViewsError
 from quorumhash.evaluation import mean_average_precision, shared_labels
 from quorumhash.hashers.columns import check_columns, learn_columns
 from quorumhash.hashers.plain import to_plain
@@ -34,6 +35,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """What every hasher can do; see the module's text for what a method adds."""
 
     learned: ClassVar[tuple[str, ...]] = ()
+    told: ClassVar[tuple[str, ...]] = ()
     parts: ClassVar[tuple[type, ...]] = ()
 
     n_bits: int
@@ -75,14 +77,16 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Bytes the solver's state may take; a method that needs more refuses before it starts.
         """
         views = Views(X)
+        labels = None if y is None else _checked_labels(y, len(views))
+        seed = _seed(self.random_state)
         self._check_setting(views, similar_pairs, memory_budget)
         learn_columns(self, X)
         self.view_widths_ = views.widths
         self.n_features_in_ = views.shape[1]
         with open_engine(engine) as opened:
-            self._fit(views, opened, _seed(self.random_state))
-        self._fitted_labels = None if y is None else _checked_labels(y, len(views))
-        self._fitted_codes = None if y is None else self.transform(views, engine=engine)
+            self._fit(views, opened, seed)
+        self._fitted_labels = labels
+        self._fitted_codes = None if labels is None else self.transform(views, engine=engine)
         return self
 
     def _check_setting(self, views: Views, similar_pairs: Any, memory_budget: int | None) -> None:
@@ -97,10 +101,13 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         fits, reason = self.handles(views)
         if not fits:
             raise RefusedError(f"{name} cannot face this setting: {reason}")
+        budget: Any = memory_budget
+        if budget is not None and not isinstance(budget, Real):
+            raise ParameterError(f"memory_budget must be a number of bytes, got {budget!r}.")
         needed = self._state_bytes(views)
-        if memory_budget is not None and needed > memory_budget:
+        if budget is not None and needed > budget:
             raise RefusedError(
-                f"{name} needs {needed:,} bytes of state for {len(views):,} rows, memory_budget is {memory_budget:,}: "
+                f"{name} needs {needed:,} bytes of state for {len(views):,} rows, memory_budget is {budget:,}: "
                 "fit on fewer rows or with fewer landmarks."
             )
 
@@ -111,6 +118,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _entered(self, X: Any) -> Views:
         check_is_fitted(self)
         check_columns(self, X)
+        if isinstance(X, Views) and len(X) == 0:
+            raise ViewsError("there are no rows to encode: found views with 0 sample(s), at least 1 is required.")
         return Views(X).aligned(self.view_widths_, type(self).__name__)
 
     def decision_function(self, X: Any, *, engine: EngineLike = "threads") -> npt.NDArray[np.float64]:
@@ -140,8 +149,11 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         modelfile.write_model(path, *self._content())
 
     def fingerprint(self) -> str:
-        """Hex SHA-256 of everything that decides the codes: two models with the same one give the same codes."""
-        return modelfile.fingerprint(*self._content())
+        """Hex SHA-256 of what decides the codes: two models with the same one give the same codes."""
+        kind, _, state = self._content()
+        return modelfile.fingerprint(
+            kind, {"n_bits": int(self.n_bits)}, {n: state[n] for n in state if n not in self.told}
+        )
 
     def _content(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
@@ -151,7 +163,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @classmethod
     def _state_names(cls) -> tuple[str, ...]:
-        return ("view_widths_", "n_features_in_", "feature_names_in_", "view_columns_", *cls.learned)
+        return ("view_widths_", "n_features_in_", "feature_names_in_", "view_columns_", *cls.learned, *cls.told)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "view_widths_")
@@ -170,11 +182,15 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 def _seed(random_state: Any) -> int:
     """One whole number from an int, None or a generator, as scikit-learn reads random_state."""
-    if isinstance(random_state, Integral) and int(random_state) >= 0:
+    if isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32:
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    raise ParameterError(
+        f"random_state must be a whole number from 0 to {2**32 - 1}, a NumPy generator or None, got {random_state!r}."
+    )
 
 
 def _checked_labels(y: Any, n_rows: int) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.utils.validation import _check_feature_names
@@ -11,7 +12,7 @@ from quorumhash.views import GROUP_MARK
 
 
 def learn_columns(hasher: Any, X: Any) -> None:
-    """Remember a frame's columns: scikit-learn's feature_names_in_ for one view, view_columns_ for column groups."""
+    """Remember columns: scikit-learn's feature_names_in_ of a frame that is one view, view_columns_ of all others."""
     for name in ("feature_names_in_", "view_columns_"):
         if hasattr(hasher, name):
             delattr(hasher, name)
@@ -43,10 +44,14 @@ def _is_frame(X: Any) -> bool:
 
 
 def _is_grouped(X: Any) -> bool:
+    if isinstance(X, Mapping):
+        return any(_is_frame(part) for part in X.values())
     return _is_frame(X) and any(GROUP_MARK in str(column) for column in X.columns)
 
 
 def _columns_by_view(frame: Any) -> dict[str, list[str]]:
+    if isinstance(frame, Mapping):
+        return {name: [str(c) for c in part.columns] for name, part in frame.items() if _is_frame(part)}
     groups: dict[str, list[str]] = {}
     for column in map(str, frame.columns):
         groups.setdefault(column.split(GROUP_MARK, 1)[0], []).append(column)

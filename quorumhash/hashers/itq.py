@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines import Engine
+from quorumhash.errors import ParameterError
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.proximal import fix_signs, rotate_to_bits
 from quorumhash.scaling import Scaling, joined_rows, joined_scores, learn_scalings, linear_scores, put_views
@@ -67,6 +68,8 @@ class ITQHasher(BaseHasher):
         )
 
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
+        if not isinstance(self.n_steps, int) or self.n_steps < 0:
+            raise ParameterError(f"n_steps of ITQHasher must be a whole number from 0 up, got {self.n_steps!r}.")
         self.scalings_ = learn_scalings(views, engine)
         scalings = tuple(self.scalings_.values())
         rows = put_views(views, engine)

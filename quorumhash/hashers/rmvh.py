@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ OUT_OF_SAMPLE = ("kernel", "prototypes")
 class ConsensusHasher(BaseHasher):
     """Robust multi-view hashing: a low-rank kernel that all views agree on, and hash functions learned with it.
 
-    The joint objective of Wang et al. (2016) with its steps corrected; every departure is in docs/method.md. Views are
+    The joint objective of Wu and Wang (2016) with its steps corrected; every departure is in docs/method.md. Views are
     centred and scaled, compared with R shared landmarks by an RBF kernel, and each kernel is split into a
     consensus all views share and a row-sparse error of its own:
 
@@ -67,8 +67,9 @@ class ConsensusHasher(BaseHasher):
     rotation : bool, optional
         Whether to rotate the targets towards bits (ITQ); it leaves the objective as it is.
     max_iter, tol : int, float
-        Sweeps at most, and the residual and relative change of the objective that end them. max_iter=0 leaves the
-        consensus step out: the mean kernel serves.
+        Sweeps at most, and the residual and relative change of the objective that end them. Forty sweeps are a budget
+        that most fits use up (`history_` shows where they stood). max_iter=0 leaves the consensus step out: the mean
+        kernel serves.
     n_landmarks, n_kernel_landmarks : int, optional
         Landmarks of each view's graph (L) and of the shared kernel (R); chosen from the number of rows where not
         given (`default_n_landmarks`; R at least 2 n_bits).
@@ -79,14 +80,14 @@ class ConsensusHasher(BaseHasher):
     bandwidth : {"seventh", "median"}
         Kernel bandwidth per view: mean distance to the 7th landmark, or the median rule.
     query_kernel : {"mean", "project", "robust"}
-        How the kernels of an item's views become one row when it is encoded.
+        How the kernels of an item's views become one row when it is encoded by the hash functions.
     out_of_sample : {"kernel", "prototypes"}
-        Encode by the hash functions, or as the paper's section 5 does: the weighted mean of the scores of the
-        k nearest shared landmarks.
+        Encode by the hash functions, or by the paper's out-of-sample extension: the weighted mean of the scores of
+        the n_neighbors nearest shared landmarks.
     random_state : int, generator or None
         Seed of sample, landmarks and rotation.
     verbose : bool
-        Show a progress bar with objective, rank and seconds.
+        Show a progress bar with objective, residual, rank and time.
 
     Attributes
     ----------
@@ -99,7 +100,7 @@ class ConsensusHasher(BaseHasher):
 
     References
     ----------
-    L. Wang et al., "Robust Hashing for Multi-View Data: Jointly Learning Low-Rank Kernelized Similarity
+    L. Wu and Y. Wang, "Robust Hashing for Multi-View Data: Jointly Learning Low-Rank Kernelized Similarity
     Consensus and Hash Functions", 2016.
 
     Examples
@@ -107,11 +108,12 @@ class ConsensusHasher(BaseHasher):
     >>> import quorumhash
     >>> digits = quorumhash.load_dataset("digits")
     >>> train = digits.views[digits.train_rows[:300]]
-    >>> ConsensusHasher(n_bits=16, max_iter=5).fit(train).transform(train).shape
-    (300, 2)
+    >>> ConsensusHasher(n_bits=8, max_iter=5).fit(train).transform(train).shape
+    (300, 1)
     """
 
-    learned = ("encoder_", "rank_", "n_iter_", "history_")
+    learned = ("encoder_",)
+    told = ("rank_", "n_iter_", "history_")
     parts = (Scaling, ViewKernel, Encoder)
 
     def __init__(
@@ -243,9 +245,18 @@ class ConsensusHasher(BaseHasher):
         given = ("alpha_rel", "alpha", "lambda_", "gamma", "beta", "delta_rel", "delta", "coupling", "rotation")
         chosen |= {name: getattr(self, name) for name in given if getattr(self, name) is not None}
         for name, value in chosen.items():
-            if not isinstance(value, bool) and not value > 0:
-                raise ParameterError(f"{name} of ConsensusHasher must be above 0, got {value!r}.")
+            is_switch = name in ("coupling", "rotation")
+            if is_switch and not isinstance(value, bool):
+                raise ParameterError(f"{name} of ConsensusHasher must be True or False, got {value!r}.")
+            if not is_switch and not (_is_number(value) and 0 < value < np.inf):
+                raise ParameterError(f"{name} of ConsensusHasher must be a finite number above 0, got {value!r}.")
+        if not (_is_number(self.tol) and self.tol >= 0):
+            raise ParameterError(f"tol of ConsensusHasher must be a number from 0 up, got {self.tol!r}.")
         return chosen
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _weights(setting: dict[str, Any], error_norm: str, kernels: list[Rows], engine: Engine) -> Weights:
