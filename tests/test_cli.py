@@ -148,7 +148,10 @@ def test_ctrl_c_leaves_files_whole(folder):
     """An old report stays as it was, and no temporary file is left behind."""
     report = folder / "report.html"
     report.write_text("old")
-    process = subprocess.Popen([*RUN, "demo"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*RUN, "demo"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )  # fmt: skip
     time.sleep(4)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
