@@ -12,7 +12,7 @@ demo: $(STAMPS)/core
 test: $(STAMPS)/test lint
 	$(BIN)/python -m pytest -m "not extra"
 
-# every extra: torch's CPU build first, so that no other package pulls in a larger one
+# every extra; torch first and pinned, so that no other package pulls in another build of it
 test-all: $(STAMPS)/all lint docs
 	$(BIN)/python -m pytest
 

@@ -20,7 +20,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> with replacing("codes.bin") as file:  # doctest: +SKIP
     ...     _ = file.write(b"whole or nothing")
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link keeps pointing where it did
+    if target.exists() and not target.is_file():
+        raise OSError(f"{os.fspath(path)} is no ordinary file")  # a device or a folder must not be replaced
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as file:

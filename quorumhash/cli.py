@@ -36,6 +36,9 @@ def main() -> None:
             raise
         typer.echo(f"quorumhash: {error}", err=True)
         raise SystemExit(2) from None
+    except MemoryError:
+        typer.echo("quorumhash: there is not enough memory for this: use fewer bits, rows or landmarks.", err=True)
+        raise SystemExit(2) from None
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

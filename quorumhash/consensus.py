@@ -50,6 +50,7 @@ Progress = Callable[[dict[str, float]], None]
 FIRST_PENALTY = 10.0  # times alpha / |mean kernel|_2, the low rank's own scale ...
 FIRST_PENALTY_OF_ERRORS = 2.0  # ... but at most times lambda / typical error size, or heavy ranks freeze too early
 PENALTY_GROWTH = 1.1
+LARGEST_GROWTH = 1e8  # over all sweeps
 SWEEPS_PER_TARGET = 4  # sweeps between two target steps; the eigenproblem costs more than a sweep on small data
 RANK_FLOOR = 1e-6  # times |mean kernel|_2: singular values of the consensus below this are rounding
 
@@ -90,6 +91,7 @@ class State:
     kernel: Rows
     duals: tuple[Rows, ...]
     penalty: float
+    largest_penalty: float
     norm: float  # |mean kernel|_2
 
 
@@ -175,7 +177,7 @@ def _start(kernels: Sequence[Rows], weights: Weights, engine: Engine) -> State:
     n_errors = kernel.n_rows * (1 if weights.error_norm == "l21" else len(gram))  # rows, or entries
     error_size = norm / np.sqrt(n_errors)
     penalty = min(FIRST_PENALTY * weights.alpha / norm, FIRST_PENALTY_OF_ERRORS * weights.lambda_ / error_size)
-    return State(kernel, duals, penalty, norm)
+    return State(kernel, duals, penalty, LARGEST_GROWTH * penalty, norm)
 
 
 def mean_kernel(*kernels: Any) -> Any:
@@ -222,7 +224,7 @@ def _sweep(
     engine: Engine,
 ) -> tuple[State, dict[str, float]]:
     """One sweep of the ADMM over all rows; the facts are those of the state it started from, less the rank's cost."""
-    next_penalty = PENALTY_GROWTH * state.penalty
+    next_penalty = min(PENALTY_GROWTH * state.penalty, state.largest_penalty)
     move = shrinkage.operator - np.eye(len(shrinkage.operator))
     sweep = Sweep(move, weights.lambda_ / state.penalty, state.penalty, state.penalty / next_penalty)
     pull, targets = (goal.pull, goal.targets) if goal else (None, None)
@@ -230,7 +232,7 @@ def _sweep(
     *new, facts = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old)
     residuals, errors, misfits = engine.get(facts).T
     objective = weights.lambda_ * errors.sum() + (goal.fixed_cost + weights.beta * misfits.sum() if goal else 0.0)
-    return State(new[0], tuple(new[1:]), next_penalty, state.norm), {
+    return State(new[0], tuple(new[1:]), next_penalty, state.largest_penalty, state.norm), {
         "objective": float(objective),
         "residual": float(residuals.max()),
     }

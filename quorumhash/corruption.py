@@ -20,19 +20,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from quorumhash.errors import ParameterError
+from quorumhash.patches import ImageShape, checked_shape, flattened_pictures, patch_pixels
 from quorumhash.views import Views
 
 Values = npt.NDArray[Any]  # one view, (n_items, n_features)
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Sources = Mapping[str, Sequence[str]]
-ImageShape = tuple[int, ...]  # (height, width) or (height, width, channels)
+STREAM = 0xDA3A6E
 FILLS = ("zero", "mean", "missing")  # of a patch
 
 
@@ -83,47 +85,56 @@ def damage(
     names : the views that may be damaged, by default all; the others are passed on as they are, not copied. "shift"
         damages one view at random, or all those named, in the same rows.
     image_shape : for "patch", per view the (height, width) or (height, width, channels) by which a row is read as a
-        picture, in C order; one tuple will do where there is one view.
+        picture, in C order; one tuple will do where there is one view. Not needed for image arrays of 3 or 4 axes.
     fill : for "patch", what takes the place of the pixels: "zero", "mean" (of that picture, per channel), "missing".
 
     >>> damaged = damage({"colour": np.eye(4), "shape": np.ones((4, 2))}, "zero", rate=1.0, names=["shape"])
     >>> float(damaged["colour"].sum()), float(damaged["shape"].sum())
     (4.0, 0.0)
     """
-    options: dict[str, Any] = {"sources": sources, "names": names, "image_shape": image_shape, "fill": fill}
-    return damage_with_mask(views, kind, rate=rate, random_state=random_state, **options).views
+    return _damaged(views, kind, rate, random_state, sources, names, image_shape, fill).views
 
 
-def damage_with_mask(
+def damage_with_mask(views: Any, kind: str, **options: Any) -> Damaged:
+    """What `damage` gives with these options, together with the mask (n_items, n_views) of the pairs that were changed.
+
+    >>> damage_with_mask({"colour": np.eye(4), "shape": np.ones((4, 2))}, "zero", rate=1.0).mask.sum(axis=0)
+    array([4, 4])
+    """
+    return _damaged(views, kind, **options)
+
+
+def _damaged(
     views: Any,
     kind: str,
-    *,
     rate: float = 0.2,
-    random_state: int | np.random.Generator = 0,
+    random_state: Any = 0,
     sources: Sources | None = None,
     names: Sequence[str] | None = None,
     image_shape: Mapping[str, ImageShape] | ImageShape | None = None,
     fill: str = "zero",
 ) -> Damaged:
-    """What `damage` gives, together with the mask (n_items, n_views) of the pairs that were changed.
-
-    >>> damage_with_mask({"colour": np.eye(4), "shape": np.ones((4, 2))}, "zero", rate=1.0).mask.sum(axis=0)
-    array([4, 4])
-    """
+    if kind == "patch" and image_shape is None:
+        views, image_shape = flattened_pictures(views)
     if kind not in KINDS:
         raise ParameterError(f"kind of damage must be one of {', '.join(KINDS)}, got {kind!r}; choose one of them.")
     if not isinstance(rate, int | float | np.number) or not 0 <= rate <= 1:
         raise ParameterError(f"rate must be a number from 0 to 1, got {rate!r}; give the share to damage, such as 0.2.")
-    given = Views(views)
-    try:
-        rng = np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"random_state must be a whole number or a generator, got {random_state!r}.") from error
+    given, rng = Views(views), _generator(random_state)
     # the first draws of all, so that no width has a say in which pairs are hit
     chance, choice = (dict(zip(given, draw, strict=True)) for draw in rng.random((2, len(given.names), len(given))))
     matrices = {name: given[name] for name in _chosen(given, names)}
     job = _Job(given, matrices, chance, choice, float(rate), rng, sources, names, image_shape, fill)
     return _compared(job, KINDS[kind](job))
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """A stream of damage's own: from a plain seed's, damage would follow whatever else was drawn with that seed."""
+    try:
+        is_seed = isinstance(random_state, Integral)
+        return np.random.default_rng([int(random_state), STREAM] if is_seed else random_state)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"random_state must be a whole number or a generator, got {random_state!r}.") from error
 
 
 def _compared(job: _Job, damaged: dict[str, Values]) -> Damaged:
@@ -176,6 +187,8 @@ def _zero_rows(job: _Job, name: str, hit: Flags) -> Values:
 
 def _placeholder_rows(job: _Job, name: str, hit: Flags) -> Values:
     items = np.flatnonzero(job.views.present(name))
+    if not len(items):
+        return np.asarray(job.matrices[name][hit])
     return np.tile(job.matrices[name][items[int(job.choice[name][0] * len(items))]], (int(hit.sum()), 1))
 
 
@@ -227,29 +240,15 @@ def _patch(job: _Job) -> dict[str, Values]:
         raise ParameterError(f"fill must be one of {', '.join(FILLS)}, got {job.fill!r}; choose one of them.")
     shapes = job.image_shape if isinstance(job.image_shape, Mapping) else dict.fromkeys(job.matrices, job.image_shape)
     damaged = {}
-    for name, shape in shapes.items():
+    for name, given in (shapes or {"": None}).items():
         matrix = job.matrices.get(name, np.empty((1, 0)))
-        if shape is None or len(shape) not in (2, 3) or np.prod(shape) != matrix.shape[1]:
-            raise ParameterError(
-                f"image_shape must be the (height, width) or (height, width, channels) of view {name!r} with its "
-                f'{matrix.shape[1]} features, got {shape!r}; give such as image_shape={{"pixels": (8, 8)}}.'
-            )
+        shape = checked_shape(name, given, matrix.shape[1])
         pictures = matrix.reshape(len(matrix), shape[0] * shape[1], -1)
         filling = {"zero": 0, "missing": np.nan}.get(job.fill, _mean_and_deviation(pictures, axis=1)[0])
-        values = np.where(_squares(job, *shape[:2])[:, :, None], filling, pictures).reshape(matrix.shape)
+        covered = patch_pixels(len(matrix), job.rate, shape, job.rng)[:, :, None]
+        values = np.where(covered, filling, pictures).reshape(matrix.shape)
         damaged[name] = values.astype(matrix.dtype) if job.fill == "zero" or matrix.dtype.kind == "f" else values
     return damaged
-
-
-def _squares(job: _Job, height: int, width: int) -> Flags:
-    """The pixels under a random square per item, (n_items, height * width); a rectangle where a square has no room."""
-    side = round((job.rate * height * width) ** 0.5)
-    n_rows = round(job.rate * height) if side > width else min(side, height)
-    n_columns = round(job.rate * width) if side > height else min(side, width)
-    y = np.arange(height) - job.rng.integers(0, height - n_rows + 1, (len(job.views), 1))
-    x = np.arange(width) - job.rng.integers(0, width - n_columns + 1, (len(job.views), 1))
-    covered = ((y >= 0) & (y < n_rows))[:, :, None] & ((x >= 0) & (x < n_columns))[:, None, :]
-    return covered.reshape(-1, height * width)
 
 
 def _mean_and_deviation(values: Values, axis: int = 0) -> tuple[Floats, Floats]:
@@ -277,7 +276,7 @@ def _as_floats(matrix: Values) -> Values:
 
 def _chosen(views: Views, names: Sequence[str] | None) -> list[str]:
     """The named views that hold data, in the order of the views."""
-    wanted = views.names if names is None else (names,) if isinstance(names, str) else tuple(names)
+    wanted = views.names if names is None else tuple(names) if isinstance(names, list | tuple | set) else (names,)
     chosen = [name for name in views if name in wanted and views.matrix(name) is not None]
     if not chosen or any(name not in views for name in wanted):
         raise ParameterError(

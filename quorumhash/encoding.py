@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.checks import check_scaling, check_shape, is_number, require
 from quorumhash.kernelspace import ViewKernel, landmark_distances
-from quorumhash.querykernel import query_kernel
+from quorumhash.querykernel import QUERY_KERNELS, query_kernel
 from quorumhash.similarity import nearest_landmarks, rbf_kernel, spread_to_rows
 
 
@@ -45,3 +46,21 @@ def _joined_squares(present: Any, squares: list[Any]) -> Any:
     """Squared distance over all views, from those an item has: their mean times the number of views."""
     total = sum(present[:, m, None] * part for m, part in enumerate(squares) if part is not None)
     return total * (len(squares) / present.sum(1)[:, None])
+
+
+def check_encoder(encoder: Any, widths: tuple[int, ...], n_bits: int) -> None:
+    """Refuse an encoder whose parts do not fit each other or these views."""
+    require(isinstance(encoder, Encoder) and len(encoder.kernels) == len(widths))
+    require(all(isinstance(kernel, ViewKernel) for kernel in encoder.kernels))
+    n_landmarks = len(encoder.projection)
+    for kernel, width in zip(encoder.kernels, widths, strict=True):
+        check_scaling(kernel.scaling, width)
+        check_shape(kernel.landmarks, (n_landmarks, width))
+        require(is_number(kernel.bandwidth) and kernel.bandwidth > 0)
+    check_shape(encoder.projection, (n_landmarks, n_bits))
+    check_shape(encoder.bias, (n_bits,))
+    check_shape(encoder.basis, (n_landmarks, None))
+    check_shape(encoder.prototype_scores, (n_landmarks, n_bits))
+    require(is_number(encoder.prototype_bandwidth) and encoder.prototype_bandwidth > 0)
+    require(encoder.query_kernel in QUERY_KERNELS)
+    require(isinstance(encoder.n_neighbors, int) and encoder.n_neighbors >= 0)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.engines import Engine, Rows
+from quorumhash.errors import RefusedError
 from quorumhash.landmarks import FloatMatrix, graph_landmarks, sample_scaled, shared_landmarks
 from quorumhash.querykernel import fill_absent
 from quorumhash.scaling import Scaling, learn_scalings, put_views, scaled
@@ -72,6 +73,11 @@ def learn_kernel_space(
     shared = shared_landmarks(sample, present, n_kernel_landmarks, landmarks, seed)
     kernels, graphs, joined = {}, {}, np.float32(0.0)
     for m, name in enumerate(views):
+        if present[:, m].sum() < 2:
+            raise RefusedError(
+                f"view {name!r} is there in {int(views.present(name).sum())} of {len(views)} rows, too few to learn "
+                "from: leave it out of fit."
+            )
         squares = squared_distances(sample[name], shared[name])
         joined = joined + squares
         kernels[name] = ViewKernel(scalings[name], shared[name], kernel_bandwidth(squares[present[:, m]], bandwidth))

@@ -35,12 +35,16 @@ def as_matrix(name: str, value: Any) -> Matrix:
     """Turn one view as given into a 2-D array of numbers or a CSR matrix, or refuse it."""
     if is_sparse(value):
         matrix = value.tocsr()
+        if not matrix.has_canonical_format:  # an entry given twice is the sum of both, also where one is NaN
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
     elif hasattr(value, "iloc"):
         matrix = _from_frame(name, value)
     elif isinstance(value, np.ma.MaskedArray):
-        matrix = np.where(np.ma.getmaskarray(value), np.nan, np.ma.getdata(value).astype(np.float64))
+        numbers = _to_numbers(name, np.ma.getdata(value)) if value.dtype.kind not in "fiub" else np.ma.getdata(value)
+        matrix = np.where(np.ma.getmaskarray(value), np.nan, numbers.astype(np.float64))
     elif isinstance(value, np.ndarray):
-        matrix = value  # memory maps included
+        matrix = value if isinstance(value, np.memmap) else np.asarray(value)
     else:
         matrix = _from_sequence(name, value)
     if matrix.ndim != 2:
@@ -65,10 +69,10 @@ def _from_sequence(name: str, value: Any) -> npt.NDArray[Any]:
 
 
 def _from_frame(name: str, frame: Any) -> npt.NDArray[Any]:
-    for column in getattr(frame, "columns", ()):
-        if frame[column].dtype.kind not in "fiub":
+    for column, dtype in zip(getattr(frame, "columns", ()), getattr(frame, "dtypes", ()), strict=False):
+        if dtype.kind not in "fiub":
             raise ViewsTypeError(
-                f"view {name!r}, column {column!r}: every column must hold numbers, got {frame[column].dtype}; "
+                f"view {name!r}, column {column!r}: every column must hold numbers, got {dtype}; "
                 "leave the column out or encode it first."
             )
     return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -77,10 +81,10 @@ def _from_frame(name: str, frame: Any) -> npt.NDArray[Any]:
 def _to_numbers(name: str, matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     if matrix.dtype.kind == "c":
         raise ViewsError(f"view {name!r}: Complex data not supported; give real and imaginary parts as features.")
-    if matrix.dtype.kind == "O":
+    if matrix.dtype.kind == "O" and not any(isinstance(value, str | bytes) for value in matrix.flat):
         try:
             return matrix.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
     row, column = _first_non_number(matrix)
     raise ViewsTypeError(
@@ -94,7 +98,7 @@ def _first_non_number(matrix: npt.NDArray[Any]) -> tuple[int, int]:
         for column, value in enumerate(values):
             try:
                 float(value + 0)  # a text such as "1.5" is text
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 return row, column
     return 0, 0
 

@@ -17,6 +17,8 @@ from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ViewsError
 from quorumhash.views import Views
 
+LARGEST_SCALED = 1e15  # training rows have size 1; further out is equally far, and float32 squares stay finite
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -63,7 +65,8 @@ def centred(block: Any, mean: Any) -> Any:
 def scaled(block: Any, scaling: Scaling) -> Any:
     """A block centred and scaled; float32, as all distances and kernels are (docs/architecture.md)."""
     xp = array_namespace(block)
-    return xp.astype(centred(block, scaling.mean) * scaling.factor, xp.float32)
+    values = xp.clip(centred(block, scaling.mean) * scaling.factor, -LARGEST_SCALED, LARGEST_SCALED)
+    return xp.astype(values, xp.float32)
 
 
 def joined_rows(scalings: tuple[Scaling, ...], *blocks: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def read_views(sources: Sequence[str]) -> Views:
     ...
     quorumhash.errors.ViewsError: there is no file nowhere.npz.
     """
-    if len(sources) == 1 and "=" not in sources[0]:
+    if len(sources) == 1 and ("=" not in sources[0] or Path(sources[0]).is_file()):
         path = Path(sources[0])
         if path.suffix == ".npz":
             return Views(_read_archive(path))
@@ -46,7 +47,7 @@ def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             views = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile) as error:
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error) as error:
         raise ViewsError(f"{path} is no readable .npz of plain numbers; write it with numpy.savez.") from error
     if not views:
         raise ViewsError(f"{path} holds no array: every array in it is a view.")
@@ -78,8 +79,9 @@ def write_array(path: str | os.PathLike[str], array: npt.NDArray[Any]) -> None:
 
 def require_writable(path: Path) -> None:
     """Refuse a target that cannot be written, before any work is done for it."""
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+    target = Path(os.path.realpath(path))
+    folder = target.parent
+    if (target.exists() and not target.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ParameterError(f"{path} cannot be written: give the path of a file in a folder that exists and is yours.")
 
 

@@ -206,6 +206,8 @@ def _column_groups(frame: Any) -> list[tuple[str, Any]]:
     groups: dict[str, list[int]] = {}
     for position, column in enumerate(columns):
         groups.setdefault(column.split(GROUP_MARK, 1)[0], []).append(position)
+    if "" in groups:
+        raise ViewsError(f"column {columns[groups[''][0]]!r} names no view before its {GROUP_MARK}; rename it.")
     return [(name, frame.iloc[:, positions]) for name, positions in groups.items()]
 
 

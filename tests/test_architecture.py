@@ -9,13 +9,13 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 
 LEVELS = [
     {"_version", "errors"},
-    {"atomic", "matrices", "progress"},
+    {"atomic", "matrices", "patches", "progress"},
     {"views"},
     {"engines.base", "evaluation", "codes"},
     {"engines.threads"},
     {"engines"},
     {"corruption", "scaling", "similarity", "proximal"},
-    {"landmarks", "querykernel", "sweeps", "targets", "modelfile", "viewfiles", "datasets.base"},
+    {"checks", "landmarks", "querykernel", "sweeps", "targets", "modelfile", "viewfiles", "datasets.base"},
     {"kernelspace", "consensus", "datasets.digits"},
     {"datasets", "encoding", "hashers.columns", "hashers.plain"},
     {"hashers.base"},

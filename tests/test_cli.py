@@ -102,6 +102,19 @@ def test_bad_input_is_one_sentence_and_exit_status_two(folder, arguments, senten
     assert not (folder / "items.qh").exists()
 
 
+def test_devices_links_and_folders_are_not_replaced(folder):
+    (folder / "real.qh").write_text("old")
+    (folder / "link.qh").symlink_to("real.qh")
+    os.mkfifo(folder / "pipe")
+    for target in ("pipe", "."):
+        done = quorumhash("fit", "views.npz", "--method", "lsh", "-o", target, cwd=folder)
+        assert done.returncode == 2
+        assert "cannot be written" in done.stderr
+    assert quorumhash("fit", "views.npz", "--method", "lsh", "-o", "link.qh", cwd=folder).returncode == 0
+    assert (folder / "link.qh").is_symlink()
+    assert isinstance(qh.load(folder / "real.qh"), qh.LSHHasher)
+
+
 def test_warnings_are_one_line(folder):
     """Six different rows leave the consensus with fewer dimensions than bits."""
     np.savez(folder / "few.npz", a=np.tile(np.random.default_rng(0).standard_normal((6, 3)), (10, 1)))

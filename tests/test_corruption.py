@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from quorumhash import corruption
 from quorumhash.corruption import KINDS, Damaged, damage, damage_with_mask
+from quorumhash.datasets import load_dataset
 from quorumhash.errors import ParameterError
 from quorumhash.views import Views
 
@@ -66,10 +67,9 @@ def test_same_seed_same_damage_other_seed_other_damage(kind, views):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_generator_gives_what_its_seed_gives(kind, views):
-    by_generator = damaged_by(views, kind, random_state=np.random.default_rng(5))
-    by_seed = damaged_by(views, kind, random_state=5)
-    assert all(same(by_generator.views[name], by_seed.views[name]) for name in views)
+def test_generators_in_the_same_state_give_the_same(kind, views):
+    first, second = (damaged_by(views, kind, random_state=np.random.default_rng(5)) for _ in range(2))
+    assert all(same(first.views[name], second.views[name]) for name in views)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -468,3 +468,32 @@ def test_examples_in_the_docstrings_run():
     result = doctest.testmod(corruption)
     assert result.attempted >= 3
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_damage_does_not_follow_other_draws_of_the_same_seed(seed):
+    """The digits' split is drawn with seed 0: damage with seed 0 must hit queries and training rows alike."""
+    digits = load_dataset("digits")
+    mask = damage_with_mask(digits.views, "zero", rate=0.2, random_state=seed).mask
+    for rows in (digits.query_rows, digits.train_rows):
+        assert (np.abs(mask[rows].mean(axis=0) - 0.2) < 0.08).all()
+
+
+def test_image_arrays_need_no_shape():
+    pictures = np.random.default_rng(0).random((20, 6, 6))
+    damaged = damage({"photo": pictures}, "patch", rate=0.25, random_state=0)
+    flat = damage(
+        {"photo": pictures.reshape(20, 36)}, "patch", rate=0.25, random_state=0, image_shape={"photo": (6, 6)}
+    )
+    np.testing.assert_array_equal(damaged["photo"], flat["photo"])
+
+
+@pytest.mark.parametrize("shape", [8, "8x8", (-6, -6), (6.0, 6.0), {}, (6, 5)])
+def test_odd_image_shapes_are_refused(shape):
+    with pytest.raises(ParameterError, match="image_shape must be"):
+        damage({"photo": np.ones((4, 36))}, "patch", image_shape=shape)
+
+
+def test_a_placeholder_needs_no_present_row():
+    views = {"a": np.full((5, 2), np.nan), "b": np.ones((5, 2))}
+    assert np.isnan(damage(views, "placeholder", rate=1.0)["a"]).all()

@@ -138,7 +138,7 @@ def test_kinds_of_input_give_the_same_codes(fitted, queries):
         {view: np.asfortranarray(queries[view]) for view in queries},
         {view: scipy.sparse.csr_matrix(queries[view]) for view in queries},
         {view: queries[view].astype(np.float32) for view in queries},
-        [queries[view] for view in queries] if fitted.view_widths_.keys() == {"view0"} else queries,
+        {view: pd.DataFrame(queries[view]) for view in queries},
     ]
     for kind in kinds:
         np.testing.assert_allclose(fitted.decision_function(kind), expected, atol=2e-3)
@@ -175,7 +175,7 @@ def test_bad_numbers_of_bits(name, train, n_bits):
 def test_refusals_come_with_a_reason(name, train):
     with pytest.raises(qh.RefusedError, match="learns without pairs"):
         make(name).fit(train, similar_pairs=np.array([[0, 1]]))
-    with pytest.raises(qh.RefusedError, match="1 sample"):
+    with pytest.raises(qh.RefusedError, match="n_samples=1"):
         make(name).fit(train[:1])
     with pytest.raises(qh.ParameterError, match="engine must be"):
         make(name).fit(train, engine="gpu")
@@ -368,6 +368,74 @@ def test_a_frame_without_groups_remembers_its_columns(name, train, tmp_path):
         qh.load(tmp_path / "items.qh").transform(frame.rename(columns={"p0": "q0"}))
 
 
-def test_progress_bar_is_shown_on_request(train, capsys):
+def test_progress_goes_to_the_error_stream_and_only_on_request(train, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then writes as to a terminal
     make("rmvh", verbose=True).fit(train)
-    assert capsys.readouterr().out == ""
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "objective" in shown.err
+    make("rmvh").fit(train)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_failed_fit_leaves_the_hasher_as_it_was(fitted, name, train, queries):
+    failed = make(name)
+    with pytest.raises(qh.RefusedError):
+        failed.fit(train[:1])
+    with pytest.raises(NotFittedError):
+        failed.transform(queries)
+    hasher = make(name).fit(train)
+    with pytest.raises(qh.QuorumHashError):
+        hasher.set_params(n_bits=0).fit({"other": queries["pixels"]})
+    np.testing.assert_array_equal(hasher.transform(queries), fitted.transform(queries))
+
+
+def test_what_was_learned_decides_not_what_is_set_later(name, train, queries, tmp_path):
+    hasher = make(name).fit(train)
+    before = hasher.fingerprint()
+    hasher.set_params(n_bits=5)
+    assert hasher.transform(queries).shape == (60, 2)
+    assert len(hasher.get_feature_names_out()) == 2
+    assert hasher.fingerprint() == before
+    hasher.save(tmp_path / "items.qh")
+    assert qh.load(tmp_path / "items.qh").transform(queries).shape == (60, 2)
+
+
+def test_pandas_output(name, train, queries):
+    hasher = make(name).fit(train).set_output(transform="pandas")
+    assert isinstance(hasher.transform(queries), pd.DataFrame)
+    with pytest.raises(qh.ParameterError, match="packed=False gives plain arrays"):
+        hasher.transform(queries, packed=False)
+
+
+def test_queries_far_outside_the_training_data_get_codes(fitted, queries):
+    far = {view: queries[view] * 1e60 for view in queries}
+    assert fitted.transform(far).shape == (60, 2)
+
+
+def broken_parts(value):
+    """Every array of a learned value cut short by a row, one at a time."""
+    if isinstance(value, np.ndarray):
+        yield value[:-1]
+        yield value.astype(np.int64)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from ({**value, key: broken} for broken in broken_parts(item))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from ([*value[:i], broken, *value[i + 1 :]] for broken in broken_parts(item))
+    elif isinstance(value, int | float | str):
+        yield None
+
+
+def test_signed_files_whose_parts_do_not_fit_are_refused(fitted, tmp_path):
+    fitted.save(tmp_path / "items.qh")
+    read = read_model(tmp_path / "items.qh")
+    count = 0
+    for name in ("view_widths_", "n_features_in_", "n_bits_", *fitted.learned):
+        for broken in broken_parts(read.state[name]):
+            write_model(tmp_path / "broken.qh", read.kind, read.parameters, {**read.state, name: broken})
+            with pytest.raises(qh.ModelFileError):
+                qh.load(tmp_path / "broken.qh")
+            count += 1
+    assert count > 10

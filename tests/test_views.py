@@ -90,6 +90,21 @@ def test_a_sparse_row_of_nan_is_a_missing_view():
     assert views.is_incomplete("s")
 
 
+def test_sparse_entries_given_twice_are_added_first():
+    twice = scipy.sparse.csr_matrix(([np.nan, np.nan, 1.0], ([0, 0, 0], [0, 0, 1])), shape=(2, 2))
+    assert Views({"s": twice, "b": np.ones((2, 2))}).present("s")[0]
+
+
+def test_repeated_column_names_are_columns_all_the_same():
+    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=["x", "x"])
+    np.testing.assert_array_equal(Views({"a": frame})["a"], [[1, 2], [3, 4]])
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_matrices_of_numpys_old_kind_become_arrays():
+    assert type(Views({"a": np.asmatrix(SQUARE)})["a"]) is np.ndarray
+
+
 def test_masked_arrays_mark_missing_values():
     masked = np.ma.masked_array(SQUARE.astype(int), mask=SQUARE == 4)
     assert np.isnan(Views({"a": masked})["a"][1, 1])
@@ -154,6 +169,10 @@ SPARSE_INF = scipy.sparse.csr_array(np.where(INF == 0, 0, INF))
         ({"a": None}, ViewsError, r"every view is None"),
         ({1: SQUARE}, ViewsError, r"name must be a non-empty text, got 1"),
         ("views.npz", ViewsError, r"must be 2-D"),
+        ({"a": np.array([["1", "2"]], dtype=object)}, ViewsTypeError, r"view 'a', row 0, column 0"),
+        ({"a": [[10**400, 2]]}, ViewsTypeError, r"view 'a', row 0, column 0"),
+        ({"a": np.ma.masked_array([["x"]], mask=[[False]])}, ViewsTypeError, r"view 'a', row 0, column 0"),
+        (pd.DataFrame([[1, 2]], columns=["__1", "a__2"]), ViewsError, r"column '__1' names no view"),
     ],
 )
 def test_refusals_name_the_view_and_the_place(data, error, sentence):

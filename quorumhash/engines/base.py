@@ -11,8 +11,10 @@ rows into something small. Six verbs say all of it; the solvers use nothing else
     random(seed)                    a generator; all draws are made on the host, so every engine sees the same ones
 
 Arguments that are Rows are walked block by block, in step; every other argument (a small matrix, a number, a
-dataclass of them) goes whole to every block. A function is ordinary array code over its block's namespace
-(array-api-compat), changes none of its arguments but those named in `reuse`, and returns one array or a tuple of them.
+dataclass or tuple of them, None) goes whole to every block, its arrays turned into the engine's. Rows with equally many
+rows are cut alike. A function is ordinary array code over its block's namespace
+(array-api-compat), changes none of its arguments but those named in `reuse`, and returns one array or a tuple of them:
+one row per row of the block, or one row for the whole block (a fact about it, to be fetched with `get`).
 """
 
 from __future__ import annotations

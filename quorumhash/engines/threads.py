@@ -1,7 +1,7 @@
 """The default engine: row blocks on a thread pool, one BLAS thread per worker.
 
-Two OpenBLAS threads on a busy two-core machine wait for each other by spinning and were measured 6.5 times slower than
-one; threads over blocks give nearly the number of cores. The cut into blocks does not depend on the number of
+Two OpenBLAS threads on a busy machine wait for each other by spinning and can be slower than one; threads over blocks
+do not wait. The cut into blocks does not depend on the number of
 threads and sums are added in block order, so one thread and many give the same bits.
 """
 
@@ -172,7 +172,7 @@ def _keep_freed_memory() -> None:
     """Let glibc keep the pages of freed temporaries instead of returning them to the system after every block.
 
     Its thresholds follow the largest block ever freed, up to 32 MB; one block of nearly that size, never touched, sets
-    them. Without this a sum over blocks spent more time on page faults than on products (measured 2.5 times slower).
+    them. Without this a sum over blocks spends more time on page faults than on products.
     """
     np.empty(31 << 20, dtype=np.uint8)
 

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 
+from quorumhash.checks import check_widths, require
 from quorumhash.errors import ModelFileError
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.hashers.itq import ITQHasher
@@ -34,7 +35,8 @@ def load(path: str | os.PathLike[str]) -> BaseHasher:
     if content.kind not in kinds:
         raise ModelFileError(f"{path} holds a {content.kind}, which this version does not know: upgrade quorumhash.")
     kind = kinds[content.kind]
-    missing = {"view_widths_", "n_features_in_", *kind.learned} - set(content.state)  # what is only told may be absent
+    needed = {"view_widths_", "n_features_in_", "n_bits_", *kind.learned}  # what is only told may be absent
+    missing = needed - set(content.state)
     extra = set(content.state) - set(kind._state_names())
     if missing or extra:
         raise ModelFileError(f"{path} does not fit {content.kind}: missing {sorted(missing)}, unknown {sorted(extra)}.")
@@ -45,4 +47,10 @@ def load(path: str | os.PathLike[str]) -> BaseHasher:
     for name, tree in content.state.items():
         value = from_plain(tree, kind.parts)
         setattr(hasher, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
+    try:
+        check_widths(hasher.view_widths_, hasher.n_features_in_, hasher.n_bits_, getattr(hasher, "view_columns_", {}))
+        require(len(getattr(hasher, "feature_names_in_", range(hasher.n_features_in_))) == hasher.n_features_in_)
+        hasher._check_state()
+    except (ModelFileError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"{path} does not fit {content.kind}: {error}") from error
     return hasher

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from quorumhash import modelfile
@@ -41,6 +42,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_bits: int
     random_state: Any
     view_widths_: dict[str, int]
+    n_features_in_: int
+    n_bits_: int
 
     def handles(self, views: Views) -> tuple[bool, str]:  # noqa: ARG002
         """Whether the method can face these views at this setting, and if not, why."""
@@ -80,11 +83,12 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         labels = None if y is None else _checked_labels(y, len(views))
         seed = _seed(self.random_state)
         self._check_setting(views, similar_pairs, memory_budget)
+        with open_engine(engine) as opened:
+            self._fit(views, opened, seed)
         learn_columns(self, X)
         self.view_widths_ = views.widths
         self.n_features_in_ = views.shape[1]
-        with open_engine(engine) as opened:
-            self._fit(views, opened, seed)
+        self.n_bits_ = int(self.n_bits)
         self._fitted_labels = labels
         self._fitted_codes = None if labels is None else self.transform(views, engine=engine)
         return self
@@ -94,8 +98,9 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n_bits: Any = self.n_bits
         if isinstance(n_bits, bool) or not isinstance(n_bits, Integral) or int(n_bits) < 1:
             raise ParameterError(f"n_bits of {name} must be a whole number from 1 up, got {n_bits!r}.")
+        self._check_parameters()
         if len(views) < 2:
-            raise RefusedError(f"{name} cannot learn from 1 sample: give at least 2 rows.")
+            raise RefusedError(f"{name} cannot learn from n_samples={len(views)}: give 2 rows or more.")
         if similar_pairs is not None:
             raise RefusedError(f"{name} learns without pairs: leave similar_pairs out.")
         fits, reason = self.handles(views)
@@ -110,6 +115,12 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"{name} needs {needed:,} bytes of state for {len(views):,} rows, memory_budget is {budget:,}: "
                 "fit on fewer rows or with fewer landmarks."
             )
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters out of range before any work is done."""
+
+    def _check_state(self) -> None:
+        """Refuse learned values that do not fit each other; called on what a model file held."""
 
     def _state_bytes(self, views: Views) -> int:  # noqa: ARG002
         """Bytes of solver state that grow with the rows; 0 for methods that stream."""
@@ -130,6 +141,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def transform(self, X: Any, *, packed: bool = True, engine: EngineLike = "threads") -> npt.NDArray[np.uint8]:
         """Codes, uint8: (n, ceil(n_bits / 8)) packed as np.packbits does, or (n, n_bits) of 0 and 1."""
+        if not packed and _get_output_config("transform", self)["dense"] != "default":
+            raise ParameterError("packed=False gives plain arrays: call set_output(transform='default') first.")
         bits = scores_to_bits(self.decision_function(X, engine=engine))
         return pack_bits(bits) if packed else bits
 
@@ -151,9 +164,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def fingerprint(self) -> str:
         """Hex SHA-256 of what decides the codes: two models with the same one give the same codes."""
         kind, _, state = self._content()
-        return modelfile.fingerprint(
-            kind, {"n_bits": int(self.n_bits)}, {n: state[n] for n in state if n not in self.told}
-        )
+        return modelfile.fingerprint(kind, {}, {name: state[name] for name in state if name not in self.told})
 
     def _content(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
@@ -163,14 +174,15 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @classmethod
     def _state_names(cls) -> tuple[str, ...]:
-        return ("view_widths_", "n_features_in_", "feature_names_in_", "view_columns_", *cls.learned, *cls.told)
+        always = ("view_widths_", "n_features_in_", "n_bits_", "feature_names_in_", "view_columns_")
+        return (*always, *cls.learned, *cls.told)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "view_widths_")
+        return all(hasattr(self, name) for name in ("view_widths_", *self.learned))
 
     @property
     def _n_features_out(self) -> int:
-        return n_bytes(self.n_bits)
+        return n_bytes(self.n_bits_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -197,6 +209,14 @@ def _checked_labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
     labels = np.asarray(y)
     if labels.ndim not in (1, 2) or len(labels) != n_rows:
         raise ParameterError(f"labels must have one entry per row ({n_rows}), got shape {labels.shape}.")
+    if labels.dtype.kind == "O":
+        if len({type(label) for label in labels.ravel()}) > 1:
+            raise ParameterError("labels must be all whole numbers or all texts, got both kinds.")
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ParameterError("labels must be whole numbers or texts, got NaN or infinity; -1 marks an unlabelled row.")
+    if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
+        return labels.astype(np.int64)
     return labels
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.checks import check_count, check_scalings, check_shape
 from quorumhash.engines import Engine
-from quorumhash.errors import ParameterError
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.proximal import fix_signs, rotate_to_bits
 from quorumhash.scaling import Scaling, joined_rows, joined_scores, learn_scalings, linear_scores, put_views
@@ -67,9 +67,14 @@ class ITQHasher(BaseHasher):
             "use fewer bits, or lsh, which has no such limit."
         )
 
+    def _check_parameters(self) -> None:
+        check_count("n_steps", self.n_steps, 0, self)
+
+    def _check_state(self) -> None:
+        check_scalings(self.scalings_, self.view_widths_)
+        check_shape(self.projection_, (self.n_features_in_, self.n_bits_))
+
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
-        if not isinstance(self.n_steps, int) or self.n_steps < 0:
-            raise ParameterError(f"n_steps of ITQHasher must be a whole number from 0 up, got {self.n_steps!r}.")
         self.scalings_ = learn_scalings(views, engine)
         scalings = tuple(self.scalings_.values())
         rows = put_views(views, engine)

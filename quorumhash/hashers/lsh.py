@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.checks import check_scalings, check_shape
 from quorumhash.engines import Engine
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores
@@ -52,6 +53,10 @@ class LSHHasher(BaseHasher):
     def __init__(self, n_bits: int = 64, *, random_state: Any = 0) -> None:
         self.n_bits = n_bits
         self.random_state = random_state
+
+    def _check_state(self) -> None:
+        check_scalings(self.scalings_, self.view_widths_)
+        check_shape(self.projection_, (self.n_features_in_, self.n_bits_))
 
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
         self.scalings_ = learn_scalings(views, engine)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.checks import check_count, is_number
 from quorumhash.consensus import Weights, mean_kernel, solve_consensus, state_bytes_per_row
-from quorumhash.encoding import Encoder, encode_rows
+from quorumhash.encoding import Encoder, check_encoder, encode_rows
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError, RankWarning
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.kernelspace import ViewKernel, kernels_and_graphs, landmark_matrix, learn_kernel_space
-from quorumhash.landmarks import default_n_landmarks
+from quorumhash.landmarks import LANDMARK_RULES, default_n_landmarks
 from quorumhash.progress import sweep_bar
 from quorumhash.proximal import rotate_to_bits
 from quorumhash.querykernel import QUERY_KERNELS
 from quorumhash.scaling import Scaling, put_views
+from quorumhash.similarity import BANDWIDTH_RULES
 from quorumhash.views import Views
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -219,44 +220,41 @@ class ConsensusHasher(BaseHasher):
         present = engine.put(np.stack([views.present(name) for name in views], axis=1))
         return engine.get(engine.map_rows(encode_rows, self.encoder_, present, *put_views(views, engine)))
 
-    def _chosen_setting(self) -> dict[str, Any]:
+    def _check_parameters(self) -> None:
         for name, value, known in (
             ("setting", self.setting, tuple(SETTINGS)),
             ("error_norm", self.error_norm, ("l21", "l1")),
             ("query_kernel", self.query_kernel, QUERY_KERNELS),
             ("out_of_sample", self.out_of_sample, OUT_OF_SAMPLE),
+            ("landmarks", self.landmarks, LANDMARK_RULES),
+            ("bandwidth", self.bandwidth, BANDWIDTH_RULES),
         ):
             if value not in known:
                 raise ParameterError(f"{name} of ConsensusHasher must be one of {', '.join(known)}, got {value!r}.")
         for name, smallest in (("max_iter", 0), ("n_neighbors", 1), ("n_landmarks", 1), ("n_kernel_landmarks", 1)):
-            count: Any = getattr(self, name)
-            is_given = count is not None or name in ("max_iter", "n_neighbors")
-            if is_given and (not isinstance(count, Integral) or int(count) < smallest):
-                raise ParameterError(
-                    f"{name} of ConsensusHasher must be a whole number from {smallest} up, got {count!r}."
-                )
-        chosen = dict(SETTINGS[self.setting])
+            if getattr(self, name) is not None or name in ("max_iter", "n_neighbors"):
+                check_count(name, getattr(self, name), smallest, self)
         for one, other in (("alpha", "alpha_rel"), ("delta", "delta_rel")):
             if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise ParameterError(f"{one} and {other} say the same thing twice: give one of them.")
-            for name, rival in ((one, other), (other, one)):
-                if getattr(self, name) is not None:
-                    chosen.pop(rival, None)
-        given = ("alpha_rel", "alpha", "lambda_", "gamma", "beta", "delta_rel", "delta", "coupling", "rotation")
-        chosen |= {name: getattr(self, name) for name in given if getattr(self, name) is not None}
-        for name, value in chosen.items():
-            is_switch = name in ("coupling", "rotation")
-            if is_switch and not isinstance(value, bool):
+        for name, value in self._chosen_setting().items():
+            if name in ("coupling", "rotation") and not isinstance(value, bool):
                 raise ParameterError(f"{name} of ConsensusHasher must be True or False, got {value!r}.")
-            if not is_switch and not (_is_number(value) and 0 < value < np.inf):
+            if name not in ("coupling", "rotation") and not (is_number(value) and 0 < value < np.inf):
                 raise ParameterError(f"{name} of ConsensusHasher must be a finite number above 0, got {value!r}.")
-        if not (_is_number(self.tol) and self.tol >= 0):
+        if not (is_number(self.tol) and self.tol >= 0):
             raise ParameterError(f"tol of ConsensusHasher must be a number from 0 up, got {self.tol!r}.")
-        return chosen
 
+    def _check_state(self) -> None:
+        check_encoder(self.encoder_, tuple(self.view_widths_.values()), self.n_bits_)
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    def _chosen_setting(self) -> dict[str, Any]:
+        """The weights of the setting, with those given in their place."""
+        names = ("alpha_rel", "alpha", "lambda_", "gamma", "beta", "delta_rel", "delta", "coupling", "rotation")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        twin = {"alpha": "alpha_rel", "alpha_rel": "alpha", "delta": "delta_rel", "delta_rel": "delta"}
+        chosen = {name: value for name, value in SETTINGS[self.setting].items() if twin.get(name) not in given}
+        return chosen | given
 
 
 def _weights(setting: dict[str, Any], error_norm: str, kernels: list[Rows], engine: Engine) -> Weights:
