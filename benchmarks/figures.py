@@ -37,8 +37,7 @@ def fit_scaling() -> str:
     keys = ("rows", "fit_seconds", "product_seconds", "ratio", "state_mb", "grown_mb", "memory_ratio")
     rows = [[f"{row[key]:,}" for key in keys] for row in report["results"]]
     return table(header, rows) + (
-        f"\n{report['what']}; log-log slope {report['log_log_slope']}. {report['machine']}. "
-        f"`{report['command']}`, benchmarks/results/fit_scaling.json.\n"
+        f"\n{report['what']}; log-log slope {report['log_log_slope']}. {report['machine']}. `{report['command']}`\n"
     )
 
 
@@ -54,7 +53,8 @@ def ablation_tables(methods: tuple[str, ...] | None, spread: bool) -> str:
                 cells = [row[f"{metric} {damage}"] for metric, damage in columns]
                 body.append([row["method"], *(f"{c[0]:.3f} ± {c[1]:.3f}" if spread else f"{c[0]:.3f}" for c in cells)])
         text += table([name, *header], body) + "\n"
-    return text + f"{report['what']}. `{report['command']}`, benchmarks/results/rmvh_ablation.json.\n"
+    shown = "Mean and standard deviation" if spread else "Means"
+    return text + f"{shown}: {report['what']}. `{report['command']}`\n"
 
 
 def rmvh_ablation() -> str:

@@ -31,8 +31,8 @@ def default_n_landmarks(n_rows: int) -> int:
     """How many landmarks serve n rows, where the user does not say: one for ten rows, 300 at most, 500 from 60,000 on.
 
     300 and 500 are the paper's figures for 30,000 and 100,000 rows. Few rows need fewer: with one landmark for one
-    or two rows a damaged row becomes its own landmark and is believed (1,000 landmarks for 1,500 rows broke swap
-    damage altogether), so a landmark must stand for at least ten rows.
+    or two rows a damaged row becomes its own landmark and is believed (in prototypes 1,000 landmarks for 1,500 rows
+    undid all robustness to swaps), so a landmark must stand for at least ten rows.
 
     >>> [default_n_landmarks(n) for n in (3, 100, 1_500, 30_000, 100_000)]
     [2, 10, 150, 300, 500]

@@ -104,8 +104,9 @@ def main() -> None:
     options = parser.parse_args()
     datasets = [dataset for dataset in (load_dataset("digits"), mfeat()) if dataset is not None]
     report = {
-        "what": f"MAP and R10@10 at {options.bits} bits, mean and standard deviation over {options.seeds} seeds",
-        "command": f"python benchmarks/quality/rmvh_ablation.py --seeds {options.seeds} --bits {options.bits}",
+        "what": f"MAP and R10@10 at {options.bits} bits over {options.seeds} seeds",
+        "command": f"python benchmarks/quality/rmvh_ablation.py --seeds {options.seeds} --bits {options.bits} "
+        "--out benchmarks/results/rmvh_ablation.json (QUORUMHASH_DATA set for mfeat)",
         "datasets": {d.name: summarise(measure(d, options.bits, range(options.seeds))) for d in datasets},
     }
     if options.out:

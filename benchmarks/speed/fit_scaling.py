@@ -128,7 +128,7 @@ def main() -> None:
     slope = float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0]) if len(results) > 1 else None
     report = {
         "what": "fit of ConsensusHasher, 512 + 300 features, R = L = 300, 64 bits, 40 sweeps",
-        "command": "python benchmarks/speed/fit_scaling.py",
+        "command": "python benchmarks/speed/fit_scaling.py --out benchmarks/results/fit_scaling.json",
         "machine": f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}, numpy {np.__version__}",
         "log_log_slope": None if slope is None else round(slope, 3),
         "results": results,
