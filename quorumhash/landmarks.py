@@ -67,7 +67,7 @@ def shared_landmarks(
         raise ParameterError(f"landmarks must be one of {', '.join(LANDMARK_RULES)}, got {rule!r}.")
     complete = present.all(axis=1)
     usable = complete if complete.sum() >= n_landmarks else np.ones(len(present), dtype=bool)
-    joined = np.unique(np.concatenate([part[usable] for part in sample.values()], axis=1), axis=0)
+    joined = distinct_rows(np.concatenate([part[usable] for part in sample.values()], axis=1))
     if rule == "kmeans":
         points = k_means(joined, n_landmarks, seed)
     else:
@@ -79,7 +79,7 @@ def shared_landmarks(
 
 def graph_landmarks(part: FloatMatrix, present: npt.NDArray[np.bool_], n_landmarks: int, seed: int) -> FloatMatrix:
     """L points of one view, (L, d): k-means over the sampled rows that have the view."""
-    return k_means(np.unique(part[present], axis=0), n_landmarks, seed)
+    return k_means(distinct_rows(part[present]), n_landmarks, seed)
 
 
 def k_means(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
@@ -98,4 +98,16 @@ def k_means(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
         # rows that differ by rounding alone may leave fewer clusters than asked for
         warnings.simplefilter("ignore", ConvergenceWarning)
         centres = solver.fit(points).cluster_centers_
-    return np.unique(np.asarray(centres, dtype=np.float32), axis=0)
+    return distinct_rows(np.asarray(centres, dtype=np.float32))
+
+
+def distinct_rows(points: FloatMatrix) -> FloatMatrix:
+    """The first of every set of equal rows, in order; rows are told apart by a random projection, not by sorting them.
+
+    >>> distinct_rows(np.array([[1, 2], [0, 0], [1, 2]], dtype=np.float32))
+    array([[1., 2.],
+           [0., 0.]], dtype=float32)
+    """
+    probe = np.random.default_rng(0).standard_normal(points.shape[1])
+    _, first = np.unique(points @ probe, return_index=True)
+    return points[np.sort(first)]

@@ -86,8 +86,7 @@ def _sweep_slice(
         move += kernel  # the proposal minus the new kernel
         dual -= move  # the primal residual of this voice
         residuals.append(xp.maximum(xp.max(dual), -xp.min(dual)))
-        move *= sweep.next_dual_scale
-        dual[...] = move
+        xp.multiply(move, sweep.next_dual_scale, out=dual)
     kernel[...] = new
     return xp.max(xp.stack(residuals)), error, 0.0 * error if misfit is None else xp.sum(misfit**2)
 
