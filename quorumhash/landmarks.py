@@ -110,4 +110,5 @@ def distinct_rows(points: FloatMatrix) -> FloatMatrix:
     """
     probe = np.random.default_rng(0).standard_normal(points.shape[1])
     _, first = np.unique(points @ probe, return_index=True)
-    return points[np.sort(first)]
+    rows: FloatMatrix = points[np.sort(first)]
+    return rows
