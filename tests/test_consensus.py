@@ -50,6 +50,20 @@ def test_t10_same_objective_from_other_penalties(toy, monkeypatch, firsts, growt
     np.testing.assert_allclose(reached, reached[0], rtol=5e-4)
 
 
+@pytest.mark.parametrize("alpha_rel", [0.005, 0.05, 0.3])
+def test_the_shipped_schedule_ends_near_the_optimum(toy, alpha_rel, monkeypatch):
+    """40 sweeps with the shipped penalties, against a slow schedule run to the end."""
+    weights = weights_of(toy, alpha_rel)
+
+    def reached(**options):
+        kernel = toy.engine.get(solve(toy, weights, **options).kernel)
+        return consensus_objective(kernel, toy.kernels, weights.alpha, weights.lambda_)
+
+    quick = reached(max_iter=40)
+    monkeypatch.setattr(module, "PENALTY_GROWTH", 1.01)
+    assert quick <= reached(max_iter=900) * 1.005
+
+
 @pytest.mark.parametrize("norm", ["l21", "l1"])
 def test_admm_solution_satisfies_the_optimality_conditions(toy, norm, monkeypatch):
     """No small feasible change of the kernel lowers the convex objective: checked in many directions."""

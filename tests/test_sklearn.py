@@ -26,7 +26,6 @@ def explained(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::quorumhash.errors.RankWarning")
-@pytest.mark.filterwarnings("ignore:Estimator's parameters:UserWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=explained)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
