@@ -123,6 +123,43 @@ def test_t12_coupled_step_converges_to_non_negative_least_squares():
     assert (exact == 0).any()  # the constraint bites, so clipping the unconstrained solution would be another answer
 
 
+def plain_admm(toy, weights, n_sweeps):
+    """The sweeps written out with E, Q and multipliers as in the paper (samples as rows); residuals of every sweep."""
+    K, alpha, lambda_ = toy.kernels, weights.alpha, weights.lambda_
+    M, Khat = len(K), np.mean(K, axis=0)
+    size = np.linalg.norm(Khat, 2)
+    mu = min(10 * alpha / size, 2 * lambda_ * np.sqrt(len(Khat)) / size)
+    A, B, residuals = [np.zeros_like(Khat) for _ in K], np.zeros_like(Khat), []
+    for _ in range(n_sweeps):
+        U, s, Vt = np.linalg.svd(Khat + B / mu, full_matrices=False)
+        Q = (U * np.maximum(s - alpha / mu, 0)) @ Vt
+        V = [K_m - Khat - A_m / mu for K_m, A_m in zip(K, A, strict=True)]
+        E = [v * np.maximum(0, 1 - (lambda_ / mu) / np.linalg.norm(v, axis=1, keepdims=True)) for v in V]
+        C = (Q - B / mu + sum(K_m - E_m - A_m / mu for K_m, E_m, A_m in zip(K, E, A, strict=True))) / (M + 1)
+        Khat = np.maximum(C, 0)
+        gaps = [Khat + E_m - K_m for E_m, K_m in zip(E, K, strict=True)] + [Khat - Q]
+        A, B = [A_m + mu * gap for A_m, gap in zip(A, gaps[:-1], strict=True)], B + mu * gaps[-1]
+        residuals.append(max(np.abs(gap).max() for gap in gaps))
+        mu *= 1.1
+    return Khat, residuals
+
+
+def test_sweeps_and_residuals_are_those_of_the_admm_written_out(toy):
+    weights = weights_of(toy, 0.05)
+    solution = solve(toy, weights, max_iter=12, tol=0.0)
+    kernel, residuals = plain_admm(toy, weights, 12)
+    np.testing.assert_allclose(toy.engine.get(solution.kernel), kernel, atol=1e-9)
+    np.testing.assert_allclose([facts["residual"] for facts in solution.history], residuals, rtol=1e-6, atol=1e-9)
+
+
+def test_the_penalty_stops_growing_at_its_bound(toy, monkeypatch):
+    weights = weights_of(toy, 0.05)
+    monkeypatch.setattr(module, "LARGEST_GROWTH", 1.0)
+    bounded = toy.engine.get(solve(toy, weights, max_iter=15).kernel)
+    monkeypatch.setattr(module, "PENALTY_GROWTH", 1.0)
+    np.testing.assert_array_equal(bounded, toy.engine.get(solve(toy, weights, max_iter=15).kernel))
+
+
 def test_uncoupled_step_clips():
     kernel, mean = np.array([[0.5, 0.5]]), np.array([[-1.0, 2.0]])
     assert k_step(kernel, 3 * (mean - kernel), None, None, 1.7, 3).tolist() == [[0.0, 2.0]]

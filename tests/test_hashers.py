@@ -418,6 +418,7 @@ def broken_parts(value):
     if isinstance(value, np.ndarray):
         yield value[:-1]
         yield value.astype(np.int64)
+        yield np.full_like(value, np.nan)
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from ({**value, key: broken} for broken in broken_parts(item))
