@@ -27,24 +27,38 @@ if TYPE_CHECKING:
     from quorumhash.evaluation import precision_recall as precision_recall
     from quorumhash.evaluation import shared_labels as shared_labels
     from quorumhash.hashers import HASHERS as HASHERS
+    from quorumhash.hashers import AnchorGraphHasher as AnchorGraphHasher
     from quorumhash.hashers import ConsensusHasher as ConsensusHasher
+    from quorumhash.hashers import EPAMHHasher as EPAMHHasher
+    from quorumhash.hashers import InductiveManifoldHasher as InductiveManifoldHasher
     from quorumhash.hashers import ITQHasher as ITQHasher
+    from quorumhash.hashers import KernelITQHasher as KernelITQHasher
+    from quorumhash.hashers import KLSHHasher as KLSHHasher
     from quorumhash.hashers import LSHHasher as LSHHasher
+    from quorumhash.hashers import PCAHasher as PCAHasher
+    from quorumhash.hashers import SpectralHasher as SpectralHasher
     from quorumhash.hashers import load as load
     from quorumhash.views import Views as Views
 
 _HOMES = {
+    "AnchorGraphHasher": "hashers",
     "ConsensusHasher": "hashers",
     "DATASETS": "datasets",
     "Dataset": "datasets",
+    "EPAMHHasher": "hashers",
     "HASHERS": "hashers",
     "ITQHasher": "hashers",
+    "InductiveManifoldHasher": "hashers",
+    "KLSHHasher": "hashers",
+    "KernelITQHasher": "hashers",
     "LSHHasher": "hashers",
     "ModelFileError": "errors",
+    "PCAHasher": "hashers",
     "ParameterError": "errors",
     "QuorumHashError": "errors",
     "RankWarning": "errors",
     "RefusedError": "errors",
+    "SpectralHasher": "hashers",
     "Views": "views",
     "ViewsError": "errors",
     "damage": "corruption",

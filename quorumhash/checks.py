@@ -25,6 +25,18 @@ def check_count(name: str, value: Any, smallest: int, hasher: Any) -> None:
         )
 
 
+def check_switch(name: str, value: Any, hasher: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name} of {type(hasher).__name__} must be True or False, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, known: tuple[str, ...], hasher: Any) -> None:
+    """Refuse what is not one of the known words."""
+    if value not in known:
+        raise ParameterError(f"{name} of {type(hasher).__name__} must be one of {', '.join(known)}, got {value!r}.")
+
+
 def require(is_met: Any) -> None:
     """Refuse learned values that do not fit each other."""
     if not is_met:

@@ -103,7 +103,9 @@ def fit(
     views: ViewsArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")] = Path("items.qh"),
     bits: Annotated[int, typer.Option("--bits", help="Bits per code.")] = 64,
-    method: Annotated[str, typer.Option("--method", help="Which hasher: rmvh, itq or lsh.")] = "rmvh",
+    method: Annotated[
+        str, typer.Option("--method", help="Which hasher: rmvh, itq, lsh, klsh, sh, pcah, agh, imh, kitq or epamh.")
+    ] = "rmvh",
     labels: Annotated[
         Path | None, typer.Option("--labels", help="Labels of the rows, .npy, for methods that learn from them.")
     ] = None,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.checks import check_scaling, check_shape, is_number, require
-from quorumhash.kernelspace import ViewKernel, landmark_distances
+from quorumhash.checks import check_shape, is_number, require
+from quorumhash.kernelspace import ViewKernel, check_kernel, kernels_of_distances, landmark_distances
 from quorumhash.querykernel import QUERY_KERNELS, query_kernel
-from quorumhash.similarity import nearest_landmarks, rbf_kernel, spread_to_rows
+from quorumhash.similarity import nearest_landmarks, spread_to_rows
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,7 @@ def encode_rows(encoder: Encoder, present: Any, *blocks: Any) -> Any:
     if encoder.n_neighbors:
         near = nearest_landmarks(_joined_squares(present, squares), encoder.n_neighbors, encoder.prototype_bandwidth)
         return spread_to_rows(near.positions, near.weights, encoder.prototype_scores)
-    kernels = [
-        None if part is None else rbf_kernel(part, kernel.bandwidth)
-        for part, kernel in zip(squares, encoder.kernels, strict=True)
-    ]
+    kernels = kernels_of_distances(encoder.kernels, squares)
     kernel = query_kernel(encoder.query_kernel, encoder.basis, present, *kernels)
     return kernel @ encoder.projection + encoder.bias
 
@@ -51,12 +48,9 @@ def _joined_squares(present: Any, squares: list[Any]) -> Any:
 def check_encoder(encoder: Any, widths: tuple[int, ...], n_bits: int) -> None:
     """Refuse an encoder whose parts do not fit each other or these views."""
     require(isinstance(encoder, Encoder) and len(encoder.kernels) == len(widths))
-    require(all(isinstance(kernel, ViewKernel) for kernel in encoder.kernels))
     n_landmarks = len(encoder.projection)
     for kernel, width in zip(encoder.kernels, widths, strict=True):
-        check_scaling(kernel.scaling, width)
-        check_shape(kernel.landmarks, (n_landmarks, width))
-        require(is_number(kernel.bandwidth) and kernel.bandwidth > 0)
+        check_kernel(kernel, n_landmarks, width)
     check_shape(encoder.projection, (n_landmarks, n_bits))
     check_shape(encoder.bias, (n_bits,))
     check_shape(encoder.basis, (n_landmarks, None))

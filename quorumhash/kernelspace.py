@@ -6,6 +6,7 @@ ViewGraph    what the landmark graph of one view is made of; landmarks of its ow
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace
 
+from quorumhash.checks import check_scaling, check_shape, is_number, require
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import RefusedError
 from quorumhash.landmarks import FloatMatrix, graph_landmarks, sample_scaled, shared_landmarks
-from quorumhash.querykernel import fill_absent
+from quorumhash.querykernel import fill_absent, weighted_mean
 from quorumhash.scaling import Scaling, learn_scalings, put_views, scaled
 from quorumhash.similarity import (
     graph_bandwidth,
@@ -67,7 +69,7 @@ def learn_kernel_space(
     landmarks: str,
     bandwidth: str,
 ) -> KernelSpace:
-    """Learn scales on all rows; landmarks and bandwidths on a seeded sample of them."""
+    """Learn scales on all rows; landmarks and bandwidths on a seeded sample of them. No graph landmarks, no graphs."""
     scalings = learn_scalings(views, engine)
     sample, present = sample_scaled(views, scalings, engine, seed)
     shared = shared_landmarks(sample, present, n_kernel_landmarks, landmarks, seed)
@@ -81,9 +83,10 @@ def learn_kernel_space(
         squares = squared_distances(sample[name], shared[name])
         joined = joined + squares
         kernels[name] = ViewKernel(scalings[name], shared[name], kernel_bandwidth(squares[present[:, m]], bandwidth))
-        own = graph_landmarks(sample[name], present[:, m], n_graph_landmarks, seed)
-        squares = squared_distances(sample[name][present[:, m]], own)
-        graphs[name] = ViewGraph(own, graph_bandwidth(squares, n_neighbors), n_neighbors)
+        if n_graph_landmarks:
+            own = graph_landmarks(sample[name], present[:, m], n_graph_landmarks, seed)
+            squares = squared_distances(sample[name][present[:, m]], own)
+            graphs[name] = ViewGraph(own, graph_bandwidth(squares, n_neighbors), n_neighbors)
     return KernelSpace(kernels, graphs, graph_bandwidth(np.asarray(joined), n_neighbors))
 
 
@@ -92,7 +95,7 @@ def kernels_and_graphs(views: Views, space: KernelSpace, engine: Engine) -> tupl
 
     An absent view of an item has no neighbours in its graph, and in its kernel the mean of the item's other views.
     """
-    present = engine.put(np.stack([views.present(name) for name in views], axis=1))
+    present = put_presence(views, engine)
     kernels, graphs = [], []
     for m, (name, rows) in enumerate(zip(views, put_views(views, engine), strict=True)):
         kernel, positions, weights = engine.map_rows(
@@ -119,6 +122,57 @@ def landmark_distances(kernels: tuple[ViewKernel, ...], *blocks: Any) -> list[An
         None if block is None else squared_distances(scaled(block, kernel.scaling), kernel.landmarks)
         for kernel, block in zip(kernels, blocks, strict=True)
     ]
+
+
+def kernels_of_distances(kernels: tuple[ViewKernel, ...], squares: list[Any]) -> list[Any]:
+    """Kernels (n, R) per view from squared distances; None for an absent view."""
+    return [
+        None if part is None else rbf_kernel(part, kernel.bandwidth)
+        for part, kernel in zip(squares, kernels, strict=True)
+    ]
+
+
+def mean_kernel_rows(kernels: tuple[ViewKernel, ...], present: Any, *blocks: Any) -> Any:
+    """The mean (n, R) of the kernels of the views an item has, float64, for one block."""
+    return weighted_mean(present, *kernels_of_distances(kernels, landmark_distances(kernels, *blocks)))
+
+
+def mean_kernel_scores(kernels: tuple[ViewKernel, ...], projection: Any, bias: Any, present: Any, *blocks: Any) -> Any:
+    """The mean kernel of one block times a projection (R, p), plus a bias (p,)."""
+    return mean_kernel_rows(kernels, present, *blocks) @ projection + bias
+
+
+def kernel_scores(
+    views: Views,
+    kernels: dict[str, ViewKernel],
+    projection: npt.NDArray[np.float64],
+    bias: npt.NDArray[np.float64],
+    engine: Engine,
+) -> npt.NDArray[np.float64]:
+    """Scores (n, p) of hash functions that are linear in the mean kernel."""
+    held = tuple(kernels.values())
+    rows = put_views(views, engine)
+    return engine.get(engine.map_rows(mean_kernel_scores, held, projection, bias, put_presence(views, engine), *rows))
+
+
+def put_presence(views: Views, engine: Engine) -> Rows:
+    """Rows (n_views,) of which views every item has."""
+    return engine.put(np.stack([views.present(name) for name in views], axis=1))
+
+
+def check_kernel(kernel: Any, n_landmarks: int, width: int) -> None:
+    """Refuse what is no kernel to this number of landmarks in a view of this width."""
+    require(isinstance(kernel, ViewKernel))
+    check_scaling(kernel.scaling, width)
+    check_shape(kernel.landmarks, (n_landmarks, width))
+    require(is_number(kernel.bandwidth) and kernel.bandwidth > 0)
+
+
+def check_kernels(kernels: Any, n_landmarks: int, widths: Mapping[str, int]) -> None:
+    """Refuse kernels that are not those of these views, in their order."""
+    require(isinstance(kernels, dict) and list(kernels) == list(widths))
+    for name, width in widths.items():
+        check_kernel(kernels[name], n_landmarks, width)
 
 
 def landmark_matrix(space_kernels: tuple[ViewKernel, ...]) -> list[FloatMatrix]:

@@ -40,6 +40,11 @@ def default_n_landmarks(n_rows: int) -> int:
     return max(min(2, n_rows), min(n_rows // 10, 300 if n_rows < 60_000 else 500))
 
 
+def landmarks_for_bits(n_landmarks: int | None, n_bits: int, n_rows: int) -> int:
+    """How many landmarks: as asked for, or by the number of rows and at least two for a bit; never more than rows."""
+    return min(n_landmarks or max(default_n_landmarks(n_rows), 2 * n_bits), n_rows)
+
+
 def sample_scaled(
     views: Views, scalings: Mapping[str, Scaling], engine: Engine, seed: int, limit: int = SAMPLE_ROWS
 ) -> tuple[dict[str, FloatMatrix], npt.NDArray[np.bool_]]:

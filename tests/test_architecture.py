@@ -15,17 +15,23 @@ LEVELS = [
     {"engines.threads"},
     {"engines"},
     {"corruption", "scaling", "similarity", "proximal"},
-    {"checks", "landmarks", "querykernel", "sweeps", "targets", "modelfile", "viewfiles", "datasets.base"},
+    {
+        "checks", "directions", "landmarks", "querykernel", "sweeps", "targets", "modelfile", "viewfiles",
+        "datasets.base",
+    },
     {"kernelspace", "consensus", "datasets.digits"},
-    {"datasets", "encoding", "hashers.columns", "hashers.plain"},
+    {"datasets", "encoding", "joinedgraph", "hashers.columns", "hashers.plain"},
     {"hashers.base"},
-    {"hashers.itq", "hashers.lsh", "hashers.rmvh"},
+    {
+        "hashers.agh", "hashers.epamh", "hashers.imh", "hashers.itq", "hashers.kitq", "hashers.klsh", "hashers.lsh",
+        "hashers.pcah", "hashers.rmvh", "hashers.sh",
+    },
     {"hashers"},
     {"experiment", "doctor", "_drawing"},
     {"report"},
     {"demo"},
     {"cli"},
-]
+]  # fmt: skip
 OPTIONAL = {"torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "psycopg"}
 
 

@@ -22,6 +22,8 @@ from quorumhash.modelfile import read_model, write_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::quorumhash.errors.RankWarning")
 N_BITS = 13  # no multiple of 8
+LIMITED = {"itq", "rmvh"}  # to the number of features or rows
+DRAWS_NOTHING = {"pcah", "sh"}  # the seed has no say
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,8 @@ def test_any_number_of_bits(name, train, n_bits):
 def test_same_seed_same_bits_other_seed_others(name, train):
     first, again = (make(name).fit(train).transform(train) for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    assert (make(name, random_state=1).fit(train).transform(train) != first).any()
+    other = make(name, random_state=1).fit(train).transform(train)
+    assert (other != first).any() == (name not in DRAWS_NOTHING)
 
 
 def test_threads_and_blocks_do_not_change_the_bits(name, train):
@@ -211,7 +214,7 @@ def test_handles_says_why_not(train):
         fits, _ = make(name).handles(train)
         assert fits
         fits, reason = make(name, 10_000).handles(train)
-        assert fits == (name == "lsh")
+        assert fits == (name not in LIMITED)
         if not fits:
             assert "got 10000" in reason
             with pytest.raises(qh.RefusedError, match="cannot face this setting"):
@@ -260,7 +263,12 @@ def test_a_model_file_without_its_history_is_read(fitted, queries, tmp_path):
 
 
 def test_fingerprints_tell_models_apart(name, fitted, train):
-    assert make(name, random_state=5).fit(train).fingerprint() != fitted.fingerprint()
+    other = make(name, random_state=5).fit(train[:300])
+    assert other.fingerprint() != fitted.fingerprint()
+    if name in DRAWS_NOTHING:
+        assert make(name, random_state=5).fit(train).fingerprint() == fitted.fingerprint()
+    else:
+        assert make(name, random_state=5).fit(train).fingerprint() != fitted.fingerprint()
 
 
 def test_two_thousand_mutated_model_files(name, train, tmp_path):

@@ -8,10 +8,11 @@ import sys
 import quorumhash
 
 PUBLIC = [
-    "ConsensusHasher", "DATASETS", "Dataset", "HASHERS", "ITQHasher", "LSHHasher", "ModelFileError", "ParameterError",
-    "QuorumHashError", "RankWarning", "RefusedError", "Views", "ViewsError", "damage", "hamming_distances", "load",
-    "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows", "neighbour_recall",
-    "precision_recall", "shared_labels", "__version__",
+    "AnchorGraphHasher", "ConsensusHasher", "DATASETS", "Dataset", "EPAMHHasher", "HASHERS", "ITQHasher",
+    "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher", "LSHHasher", "ModelFileError", "PCAHasher",
+    "ParameterError", "QuorumHashError", "RankWarning", "RefusedError", "SpectralHasher", "Views", "ViewsError",
+    "damage", "hamming_distances", "load", "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows",
+    "neighbour_recall", "precision_recall", "shared_labels", "__version__",
 ]  # fmt: skip
 
 

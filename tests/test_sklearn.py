@@ -10,16 +10,32 @@ ESTIMATORS = [
     qh.LSHHasher(n_bits=3),
     qh.ITQHasher(n_bits=1),
     qh.ConsensusHasher(n_bits=1, max_iter=3),
+    qh.KLSHHasher(n_bits=3),
+    qh.SpectralHasher(n_bits=3),
+    qh.PCAHasher(n_bits=3),
+    qh.AnchorGraphHasher(n_bits=3),
+    qh.InductiveManifoldHasher(n_bits=3),
+    qh.KernelITQHasher(n_bits=3),
+    qh.EPAMHHasher(n_bits=3),
 ]
 
 
+OF_FLOAT32 = (
+    qh.ConsensusHasher,
+    qh.KLSHHasher,
+    qh.KernelITQHasher,
+    qh.AnchorGraphHasher,
+    qh.InductiveManifoldHasher,
+)
+
+
 def explained(estimator):
-    """The only check not passed, and why."""
-    if isinstance(estimator, qh.ConsensusHasher):
+    """The only check not always passed, and why."""
+    if isinstance(estimator, OF_FLOAT32):
         return {
             "check_methods_subset_invariance": (
-                "kernels are float32, and BLAS rounds a product of one row otherwise than one of many: scores agree "
-                "to 1e-6, the check wants 1e-7; tests/test_hashers.py checks the same to 1e-5"
+                "distances are float32, and BLAS rounds a product of one row otherwise than one of many: scores agree "
+                "to 2e-6, the check wants 1e-7; tests/test_hashers.py checks the same to 1e-5"
             )
         }
     return {}

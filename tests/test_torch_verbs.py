@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorumhash import ConsensusHasher, ITQHasher, LSHHasher, load_dataset
+from quorumhash import (
+    AnchorGraphHasher,
+    ConsensusHasher,
+    EPAMHHasher,
+    InductiveManifoldHasher,
+    ITQHasher,
+    KernelITQHasher,
+    KLSHHasher,
+    LSHHasher,
+    PCAHasher,
+    SpectralHasher,
+    load_dataset,
+)
 from quorumhash.engines import Engine, Rows
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.matrices import dense_rows
@@ -104,6 +116,15 @@ CASES = {
     "lsh": (LSHHasher(n_bits=32), whole_views),
     "itq": (ITQHasher(n_bits=32, n_steps=10), whole_views),
     "itq, holes": (ITQHasher(n_bits=32, n_steps=10), holed_views),
+    "klsh": (KLSHHasher(n_bits=32), holed_views),
+    "sh": (SpectralHasher(n_bits=32), holed_views),
+    "pcah": (PCAHasher(n_bits=32), holed_views),
+    "agh": (AnchorGraphHasher(n_bits=16), holed_views),
+    "agh, one layer": (AnchorGraphHasher(n_bits=16, n_layers=1, rotate=True), whole_views),
+    "imh": (InductiveManifoldHasher(n_bits=16), holed_views),
+    "kitq": (KernelITQHasher(n_bits=16), holed_views),
+    "epamh": (EPAMHHasher(n_bits=16, n_steps=10), holed_views),
+    "epamh, more bits than features": (EPAMHHasher(n_bits=48, n_steps=5), whole_views),
     "tuned": (ConsensusHasher(n_bits=16, max_iter=9), whole_views),
     "published": (ConsensusHasher(n_bits=16, max_iter=9, setting="published"), whole_views),
     "l1": (ConsensusHasher(n_bits=16, max_iter=9, error_norm="l1"), whole_views),

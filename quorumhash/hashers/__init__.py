@@ -8,16 +8,48 @@ import numpy as np
 
 from quorumhash.checks import check_widths, require
 from quorumhash.errors import ModelFileError
+from quorumhash.hashers.agh import AnchorGraphHasher
 from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.epamh import EPAMHHasher
+from quorumhash.hashers.imh import InductiveManifoldHasher
 from quorumhash.hashers.itq import ITQHasher
+from quorumhash.hashers.kitq import KernelITQHasher
+from quorumhash.hashers.klsh import KLSHHasher
 from quorumhash.hashers.lsh import LSHHasher
+from quorumhash.hashers.pcah import PCAHasher
 from quorumhash.hashers.plain import from_plain
 from quorumhash.hashers.rmvh import ConsensusHasher
+from quorumhash.hashers.sh import SpectralHasher
 from quorumhash.modelfile import read_model
 
-__all__ = ["HASHERS", "BaseHasher", "ConsensusHasher", "ITQHasher", "LSHHasher", "load"]
+__all__ = [
+    "HASHERS",
+    "AnchorGraphHasher",
+    "BaseHasher",
+    "ConsensusHasher",
+    "EPAMHHasher",
+    "ITQHasher",
+    "InductiveManifoldHasher",
+    "KLSHHasher",
+    "KernelITQHasher",
+    "LSHHasher",
+    "PCAHasher",
+    "SpectralHasher",
+    "load",
+]
 
-HASHERS: dict[str, type[BaseHasher]] = {"rmvh": ConsensusHasher, "itq": ITQHasher, "lsh": LSHHasher}
+HASHERS: dict[str, type[BaseHasher]] = {
+    "rmvh": ConsensusHasher,
+    "itq": ITQHasher,
+    "lsh": LSHHasher,
+    "klsh": KLSHHasher,
+    "sh": SpectralHasher,
+    "pcah": PCAHasher,
+    "agh": AnchorGraphHasher,
+    "imh": InductiveManifoldHasher,
+    "kitq": KernelITQHasher,
+    "epamh": EPAMHHasher,
+}
 
 
 def load(path: str | os.PathLike[str]) -> BaseHasher:

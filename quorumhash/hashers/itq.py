@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_scalings, check_shape
+from quorumhash.directions import joined_scatter, pad_columns, principal_directions
 from quorumhash.engines import Engine
 from quorumhash.hashers.base import BaseHasher
-from quorumhash.proximal import fix_signs, rotate_to_bits
-from quorumhash.scaling import Scaling, joined_rows, joined_scores, learn_scalings, linear_scores, put_views
+from quorumhash.proximal import rotate_to_bits
+from quorumhash.scaling import Scaling, joined_scores, learn_scalings, linear_scores, put_views
 from quorumhash.views import Views
 
 
@@ -78,15 +79,10 @@ class ITQHasher(BaseHasher):
         self.scalings_ = learn_scalings(views, engine)
         scalings = tuple(self.scalings_.values())
         rows = put_views(views, engine)
-        _, vectors = np.linalg.eigh(engine.sum_rows(_scatter, scalings, *rows))
-        directions = fix_signs(vectors[:, ::-1][:, : self.n_bits])
+        directions = principal_directions(engine.sum_rows(joined_scatter, scalings, *rows), self.n_bits)
+        directions = pad_columns(directions, self.n_bits)  # data may have fewer dimensions than features
         scores = engine.map_rows(joined_scores, scalings, directions, *rows)
         self.projection_ = directions @ rotate_to_bits(scores, self.n_bits, engine, seed, self.n_steps)
 
     def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
         return linear_scores(views, self.scalings_, self.projection_, engine)
-
-
-def _scatter(scalings: tuple[Scaling, ...], *blocks: Any) -> Any:
-    joined = joined_rows(scalings, *blocks)
-    return joined.T @ joined
