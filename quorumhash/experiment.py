@@ -1,18 +1,24 @@
-"""One setting in, raw results out: codes and seconds; metrics are computed from them afterwards, in one place."""
+"""One setting in, raw results out: codes and seconds; metrics are computed from them afterwards, in one place.
+
+Exact search on floats (role "float") has a full ranking that is too large to keep: its measures are taken at once and
+are the result.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.bench.settings import AUTO_JOINED, BOTH, CHANCE, CLEAN, FLOAT, ORACLE, QUERIES, Setting
+from quorumhash.bench.weighting import weighted_views
 from quorumhash.codes import hamming_distances, n_bytes, pack_bits
-from quorumhash.corruption import damage
+from quorumhash.corruption import Damaged, damage_with_mask
 from quorumhash.datasets import Dataset
 from quorumhash.engines import open_engine
 from quorumhash.errors import RankWarning
@@ -26,31 +32,24 @@ from quorumhash.evaluation import (
     tie_list_size,
     true_neighbours,
 )
-from quorumhash.hashers import HASHERS
+from quorumhash.hashers import HASHERS, BaseHasher
 from quorumhash.scaling import joined_rows, learn_scalings, put_views
 from quorumhash.similarity import squared_distances
 from quorumhash.views import Views
 
-CLEAN = "clean"
 LOOKUP_RADIUS = 2
 N_TRUE_NEIGHBOURS = 10
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One cell of a table: a method with its parameters, on a dataset damaged in one way."""
-
-    hasher: str
-    n_bits: int
-    damage: str = CLEAN
-    rate: float = 0.2
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    random_state: int = 0
+N_CANDIDATES, RESCORED_AT_ONCE = 100, 64
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave, before any metric; `refusal` says why a method would not run, "" when it did."""
+    """What a run gave, before any metric; `refusal` says why a method would not run, "" when it did.
+
+    Where a hasher can: `rescored` (q, 10), the best of its first 100 by its own `embed`; `reliability` (q, n_views) of
+    the queries, beside `damaged_queries` (q, n_views), which of their pairs are damaged. `measures` are those of a
+    search without codes.
+    """
 
     setting: Setting
     database_codes: npt.NDArray[np.uint8]
@@ -59,36 +58,94 @@ class Outcome:
     encode_seconds: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
     refusal: str = ""
+    error: str = ""
+    rescored: npt.NDArray[np.int32] | None = None
+    reliability: npt.NDArray[np.float16] | None = None
+    damaged_queries: npt.NDArray[np.bool_] | None = None
+    measures: dict[str, float] = field(default_factory=dict)
 
 
 def damaged_views(dataset: Dataset, setting: Setting) -> Views:
-    """The dataset's views, damaged as the setting says: training rows, database and queries alike."""
+    """The dataset's views, damaged as the setting says."""
+    return damaged_data(dataset, setting).views
+
+
+def damaged_data(dataset: Dataset, setting: Setting) -> Damaged:
+    """The dataset's views, damaged as the setting says, and which pairs (n_items, n_views) are."""
+    views = dataset.views
     if setting.damage == CLEAN:
-        return dataset.views
-    return damage(dataset.views, setting.damage, rate=setting.rate, random_state=setting.random_state)
+        return Damaged(views, np.zeros((len(views), len(views.names)), dtype=bool))
+    options = dict(setting.damage_options)
+    if setting.damage == "swap_source":
+        options.setdefault("sources", dataset.sources or {name: [name] for name in views})
+    damaged = damage_with_mask(views, setting.damage, rate=setting.rate, random_state=setting.random_state, **options)
+    if setting.where == BOTH:
+        return damaged
+    is_query = np.isin(np.arange(len(views)), dataset.query_rows)
+    is_hit = (is_query if setting.where == QUERIES else ~is_query)[:, None]
+    mixed = {name: np.where(is_hit, damaged.views[name], views[name]) for name in views}
+    return Damaged(Views(mixed), damaged.mask & is_hit)
 
 
-def run_setting(setting: Setting, dataset: Dataset) -> Outcome:
-    """Fit, encode database and queries by the same rule, keep the codes; a refusal is a result too."""
-    views = damaged_views(dataset, setting)
-    kind = HASHERS[setting.hasher]
-    hasher = kind(n_bits=setting.n_bits, random_state=setting.random_state, **setting.parameters)
+def without_damage(damaged: Damaged) -> Views:
+    """The views with every damaged pair missing; an item with no other pair is left as it is."""
+    spared = damaged.mask.all(axis=1)
+    return Views(
+        {
+            name: np.where((hit & ~spared)[:, None], np.nan, damaged.views[name])
+            for name, hit in zip(damaged.views, damaged.mask.T, strict=True)
+        }
+    )
+
+
+def run_setting(
+    setting: Setting, dataset: Dataset, damaged: Damaged | None = None, weights: Mapping[str, float] | None = None
+) -> Outcome:
+    """Fit, encode database and queries by the same rule, keep the codes; a refusal is a result too.
+
+    `damaged` is what `damaged_data` gave and `weights` what `automatic_weights` gave, where they are at hand; a setting
+    with weighted views needs them.
+    """
+    if setting.role == CHANCE:
+        return chance_outcome(setting, dataset)
+    damaged = damaged_data(dataset, setting) if damaged is None else damaged
+    if setting.role == FLOAT:
+        return _float_outcome(setting, dataset, damaged.views)
+    views = without_damage(damaged) if setting.role == ORACLE else damaged.views
+    if weights is not None:
+        views = weighted_views(views, dataset.train_rows, weights, is_joined=setting.weights == AUTO_JOINED)
+    hasher = _new_hasher(setting, dataset)
     training = views[dataset.train_rows]
     fits, reason = hasher.handles(training)
     if not fits:
-        empty = np.empty((0, n_bytes(setting.n_bits)), dtype=np.uint8)
-        return Outcome(setting, empty, empty, refusal=reason)
+        return replace(empty_outcome(setting), refusal=reason)
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankWarning)  # the history keeps the rank
         hasher.fit(training)
     fitted = time.perf_counter()
-    database_codes = hasher.transform(views[dataset.database_rows])
-    query_codes = hasher.transform(views[dataset.query_rows])
-    return Outcome(
-        setting, database_codes, query_codes, fitted - started, time.perf_counter() - fitted,
-        list(getattr(hasher, "history_", [])),
-    )  # fmt: skip
+    database, queries = views[dataset.database_rows], views[dataset.query_rows]
+    codes = hasher.transform(database), hasher.transform(queries)
+    seconds = fitted - started, time.perf_counter() - fitted
+    outcome = Outcome(setting, *codes, *seconds, history=list(getattr(hasher, "history_", [])))
+    if hasattr(hasher, "embed"):
+        outcome = replace(outcome, rescored=_rescored(codes, hasher.embed(database), hasher.embed(queries)))
+    if hasattr(hasher, "reliability") and views.names == dataset.views.names:
+        trust = np.asarray(hasher.reliability(queries), dtype=np.float16)
+        outcome = replace(outcome, reliability=trust, damaged_queries=damaged.mask[dataset.query_rows])
+    return outcome
+
+
+def _new_hasher(setting: Setting, dataset: Dataset) -> BaseHasher:
+    sources = {"sources": dataset.sources} if setting.is_told_sources and dataset.sources else {}
+    parameters = {"n_bits": setting.n_bits, "random_state": setting.random_state, **sources, **setting.parameters}
+    return HASHERS[setting.hasher](**parameters)
+
+
+def empty_outcome(setting: Setting) -> Outcome:
+    """An outcome without codes: of a refusal, an error, a search without codes."""
+    empty = np.empty((0, n_bytes(max(setting.n_bits, 1))), dtype=np.uint8)
+    return Outcome(setting, empty, empty)
 
 
 def chance_outcome(setting: Setting, dataset: Dataset) -> Outcome:
@@ -96,6 +153,29 @@ def chance_outcome(setting: Setting, dataset: Dataset) -> Outcome:
     rng = np.random.default_rng(setting.random_state)
     codes = pack_bits(rng.random((len(dataset.views), setting.n_bits)) < 0.5)
     return Outcome(setting, codes[dataset.database_rows], codes[dataset.query_rows])
+
+
+def _float_outcome(setting: Setting, dataset: Dataset, views: Views) -> Outcome:
+    started = time.perf_counter()
+    distances = float_distances(dataset, views)
+    seconds = time.perf_counter() - started
+    measures = measure_distances(distances, relevance_of(dataset), undamaged_neighbours(dataset))
+    return replace(empty_outcome(setting), encode_seconds=seconds, measures=measures)
+
+
+def _rescored(
+    codes: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]], database: Any, queries: Any
+) -> npt.NDArray[np.int32]:
+    """Of every query's first candidates by Hamming distance the nearest by embedding, (q, 10), nearest first."""
+    distances = hamming_distances(codes[1], codes[0])
+    candidates = nearest_rows(distances, min(N_CANDIDATES, distances.shape[1]))
+    found = []
+    for start in range(0, len(candidates), RESCORED_AT_ONCE):
+        near = candidates[start : start + RESCORED_AT_ONCE]
+        squares = ((database[near] - queries[start : start + RESCORED_AT_ONCE, None]) ** 2).sum(axis=2)
+        best = np.argsort(squares, axis=1, kind="stable")[:, :N_TRUE_NEIGHBOURS]
+        found.append(np.take_along_axis(near, best, axis=1))
+    return np.concatenate(found).astype(np.int32)
 
 
 def float_distances(dataset: Dataset, views: Views) -> npt.NDArray[np.float64]:
@@ -120,8 +200,9 @@ def relevance_of(dataset: Dataset) -> npt.NDArray[np.bool_]:
 
 
 def undamaged_neighbours(dataset: Dataset) -> npt.NDArray[Any]:
-    """The nearest database positions (q, 10) of every query on the undamaged, joined views."""
-    joined = joined_features(dataset.views, dataset.train_rows)
+    """The nearest database positions (q, 10) of every query on the undamaged, joined views that define the truth."""
+    truth = {name: dataset.views.matrix(name) for name in dataset.truth_views or dataset.views.names}
+    joined = joined_features(Views(truth), dataset.train_rows)
     return true_neighbours(joined[dataset.query_rows], joined[dataset.database_rows], N_TRUE_NEIGHBOURS)
 
 

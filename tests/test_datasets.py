@@ -8,14 +8,29 @@ import numpy as np
 import pytest
 
 from quorumhash import datasets
-from quorumhash.datasets import Dataset, base, digits, load_dataset
-from quorumhash.errors import ParameterError
+from quorumhash.datasets import Dataset, base, coco5, digits, files, load_dataset, mfeat, thinned
+from quorumhash.errors import ParameterError, ViewsError
 from quorumhash.evaluation import true_neighbours
+from quorumhash.views import Views
 
 
 @pytest.fixture(scope="module")
 def loaded():
     return load_dataset("digits")
+
+
+@pytest.fixture
+def data_folder(tmp_path, monkeypatch):
+    """Small files in the layout of the real ones."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(10), 8).astype(np.uint8)
+    views = {name: rng.standard_normal((80, 3)).astype(np.float32) for name in mfeat.NAMES}
+    np.savez(tmp_path / "mfeat.npz", **views, labels=labels)
+    views = {name: rng.standard_normal((60, 4)).astype(np.float16) for name in coco5.NAMES}
+    views["visual_words"] = rng.integers(0, 9, (60, 5)).astype(np.uint8)
+    np.savez(tmp_path / "coco5.npz", **views, labels=rng.integers(0, 2, (60, 17)).astype(np.uint8))
+    monkeypatch.setenv("QUORUMHASH_DATA", str(tmp_path))
+    return tmp_path
 
 
 def test_digits_have_four_views_and_labels(loaded):
@@ -100,12 +115,76 @@ def test_every_stretch_of_the_order_has_every_label():
     assert not np.array_equal(order, base.stratified_order(labels, seed=5))
 
 
+def test_mfeat_is_cut_in_proportion_to_the_labels(data_folder):
+    dataset = load_dataset("mfeat")
+    assert dataset.views.names == mfeat.NAMES
+    assert len(dataset.query_rows) == 20
+    assert sorted([*dataset.query_rows, *dataset.database_rows]) == list(range(80))
+    assert np.bincount(dataset.labels[dataset.query_rows], minlength=10) == pytest.approx(2, abs=1)
+    assert dataset.truth_views == ()
+    assert dataset.sources == {}
+
+
+def test_coco5_names_its_sources_and_the_views_of_the_truth(data_folder):
+    dataset = load_dataset("coco5")
+    assert dataset.labels.shape == (60, 17)
+    assert dataset.truth_views == ("image", "caption")
+    assert sorted(name for names in dataset.sources.values() for name in names) == sorted(dataset.views.names)
+    assert dataset.views["image"].dtype == np.float32  # squares of float16 overflow
+    assert len(dataset.query_rows) == 15
+    assert not set(dataset.query_rows) & set(dataset.database_rows)
+
+
+def test_a_missing_folder_or_file_is_one_sentence(data_folder, monkeypatch):
+    (data_folder / "mfeat.npz").unlink()
+    with pytest.raises(ParameterError, match=r"there is no mfeat.npz in .*QUORUMHASH_DATA.*put it there"):
+        load_dataset("mfeat")
+    monkeypatch.delenv("QUORUMHASH_DATA")
+    with pytest.raises(ParameterError, match=r"coco5.npz is looked for in .*QUORUMHASH_DATA.*not set: set it"):
+        load_dataset("coco5")
+
+
+def test_a_file_that_is_no_dataset_is_refused(data_folder):
+    np.savez(data_folder / "mfeat.npz", fac=np.eye(3))
+    with pytest.raises(ViewsError, match="lacks fou, kar, mor, pix, zer, labels"):
+        load_dataset("mfeat")
+    np.savez(data_folder / "mfeat.npz", **{name: np.eye(3) for name in mfeat.NAMES}, labels=np.arange(2))
+    with pytest.raises(ViewsError, match="one row per item each"):
+        load_dataset("mfeat")
+    np.savez(data_folder / "mfeat.npz", labels=np.array([{}], dtype=object))
+    with pytest.raises(ViewsError, match="no readable"):
+        load_dataset("mfeat")
+
+
+def test_thinning_keeps_a_sample_with_its_rows_labels_and_pictures(loaded):
+    small = thinned(loaded, 600)
+    assert len(small.views) == 600
+    assert (len(small.query_rows), len(small.database_rows)) == (100, 500)
+    assert np.array_equal(small.train_rows, small.database_rows)
+    kept = np.concatenate([loaded.query_rows[:100], loaded.database_rows[:500]])
+    rows = np.concatenate([small.query_rows, small.database_rows])
+    assert np.array_equal(small.views["pixels"][rows], loaded.views["pixels"][kept])
+    assert np.array_equal(small.labels[rows], loaded.labels[kept])
+    assert np.array_equal(small.images[rows], loaded.images[kept])
+    assert thinned(loaded, 5_000) is loaded
+    with pytest.raises(ParameterError, match="max_rows must be"):
+        thinned(loaded, 3)
+
+
+def test_thinning_keeps_training_rows_that_are_not_in_the_database():
+    rows = np.arange(100)
+    dataset = Dataset("toy", Views(np.eye(100)), rows, rows[60:], rows[20:60], rows[:20], "Items.")
+    small = thinned(dataset, 30)
+    assert np.array_equal(small.views["view0"][small.train_rows].argmax(axis=1), rows[60:85])
+    assert np.array_equal(small.views["view0"][small.query_rows].argmax(axis=1), rows[:5])
+
+
 def test_dataset_is_described(loaded):
     assert "1,797" in loaded.description
     assert "1797 items" in repr(loaded)
 
 
-@pytest.mark.parametrize("module", [datasets, base, digits])
+@pytest.mark.parametrize("module", [datasets, base, digits, files])
 def test_examples_in_the_docstrings_run(module):
     result = doctest.testmod(module)
     assert result.attempted > 0

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from quorumhash.atomic import replacing
+from quorumhash.bench.settings import Setting
 from quorumhash.datasets import Dataset, load_dataset
 from quorumhash.experiment import (
-    Setting,
     chance_outcome,
     damaged_views,
     float_distances,

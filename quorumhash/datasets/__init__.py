@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 
-from quorumhash.datasets.base import Dataset
+from quorumhash.datasets.base import Dataset, thinned
+from quorumhash.datasets.coco5 import load_coco5
 from quorumhash.datasets.digits import load_digits
+from quorumhash.datasets.mfeat import load_mfeat
 from quorumhash.errors import ParameterError
 
-__all__ = ["DATASETS", "Dataset", "load_dataset"]
+__all__ = ["DATASETS", "Dataset", "load_dataset", "thinned"]
 
-DATASETS: dict[str, Callable[[], Dataset]] = {"digits": load_digits}
+DATASETS: dict[str, Callable[[], Dataset]] = {"digits": load_digits, "mfeat": load_mfeat, "coco5": load_coco5}
 
 
 def load_dataset(name: str) -> Dataset:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.errors import ParameterError
 from quorumhash.views import Views
+
+QUERY_SHARE = 6  # of a thinned dataset's rows at most one in so many is a query
 
 Rows = npt.NDArray[np.int64]
 
@@ -28,6 +31,10 @@ class Dataset:
         One or two sentences: what the items are, how many, which views.
     images : (n_items, height, width) or (n_items, height, width, channels), optional
         The pictures, where the items are pictures.
+    truth_views : tuple of str
+        The views in which true neighbours are sought; empty: all.
+    sources : dict of str to list of str
+        The views of every source, which err together; empty: every view is a source of its own.
 
     Examples
     --------
@@ -44,11 +51,42 @@ class Dataset:
     query_rows: Rows
     description: str
     images: npt.NDArray[Any] | None = None
+    truth_views: tuple[str, ...] = ()
+    sources: dict[str, list[str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         views = ", ".join(f"{name} {width}" for name, width in self.views.widths.items())
         rows = f"{len(self.train_rows)} to train on, {len(self.database_rows)} in the database, {len(self.query_rows)}"
         return f"Dataset({self.name!r}, {len(self.views)} items: {views}; {rows} queries)"
+
+
+def thinned(dataset: Dataset, max_rows: int) -> Dataset:
+    """The dataset with at most `max_rows` queries and database items: its first queries, a sixth at most, and the first
+    rows of database and training set to fill up.
+
+    The rows of a dataset stand in a fixed random order, so the first ones are a random sample, always the same.
+
+    >>> rows = np.arange(100)
+    >>> thinned(Dataset("toy", Views(np.eye(100)), rows, rows[20:], rows[20:], rows[:20], "Items."), max_rows=60)
+    Dataset('toy', 60 items: view0 100; 50 to train on, 50 in the database, 10 queries)
+    """
+    if max_rows < QUERY_SHARE:
+        raise ParameterError(f"max_rows must be a whole number from {QUERY_SHARE} up, got {max_rows}; give more rows.")
+    if len(dataset.views) <= max_rows:
+        return dataset
+    query_rows = dataset.query_rows[: max_rows // QUERY_SHARE]
+    others = [rows[: max_rows - len(query_rows)] for rows in (dataset.train_rows, dataset.database_rows)]
+    kept = np.unique(np.concatenate([query_rows, *others]))
+    train_rows, database_rows = (np.searchsorted(kept, rows) for rows in others)
+    return replace(
+        dataset,
+        views=dataset.views[kept],
+        labels=dataset.labels[kept],
+        train_rows=train_rows,
+        database_rows=database_rows,
+        query_rows=np.searchsorted(kept, query_rows),
+        images=None if dataset.images is None else dataset.images[kept],
+    )
 
 
 def stratified_order(labels: Rows, seed: int) -> Rows:

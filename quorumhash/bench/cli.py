@@ -1,0 +1,141 @@
+"""`quorumhash bench`: run a benchmark's file, report on what is stored, list the files; a coat over the library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quorumhash.errors import ParameterError
+from quorumhash.printing import JsonOption, note, say
+
+bench = typer.Typer(name="bench", help="Run benchmarks, report on them, list them.", no_args_is_help=True)
+
+PanelArgument = Annotated[Path, typer.Argument(help="The benchmark's file, .toml.", metavar="FILE")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Only what the file keeps under quick.")]
+JobsOption = Annotated[int, typer.Option("--jobs", help="Processes to share the work, and the threads, among.")]
+
+COPY, QUICK_COPY = "panel.toml", "panel.quick.toml"  # with the runs, so that their folder can be reported on alone
+
+
+@bench.command("run")
+def run_bench(
+    file: PanelArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the runs; by default beside the file.")
+    ] = None,
+    jobs: JobsOption = 1,
+    quick: QuickOption = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Do runs again that failed.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Do every run of a benchmark that is not stored yet; Ctrl-C stops it, the same command goes on.
+
+    Example: quorumhash bench run benchmarks/quality/panel.toml --jobs 2
+    """
+    from quorumhash.atomic import replacing
+    from quorumhash.bench.panel import read_panel
+    from quorumhash.bench.runs import n_stored
+    from quorumhash.bench.workbench import make_folder, run_settings
+    from quorumhash.progress import task_bar
+
+    panel = read_panel(file, quick)
+    folder, settings = out or panel.runs_folder(), panel.settings()
+    for sentence in panel.skipped:
+        note(sentence)
+    make_folder(folder)
+    with replacing(folder / (QUICK_COPY if quick else COPY)) as copy:
+        copy.write(file.read_bytes())
+    try:
+        with task_bar(True, len(settings), "bench") as done:
+            tally = run_settings(settings, folder, jobs, done, retry)
+    except KeyboardInterrupt:
+        stored = f"{n_stored(folder, settings)} of {len(settings)} runs are stored in {folder}"
+        typer.echo(f"quorumhash: stopped; {stored}, the same command goes on.", err=True)
+        raise typer.Exit(130) from None
+    told = ", ".join(f"{tally[word]} {word}" for word in ("done", "kept", "refused", "failed"))
+    facts = {"folder": str(folder), "runs": len(settings), **tally, "skipped": list(panel.skipped)}
+    say(as_json, facts, f"{len(settings)} runs in {folder}: {told}.")
+
+
+@bench.command("report")
+def report_bench(
+    source: Annotated[
+        Path, typer.Argument(help="The folder of the runs, or the benchmark's file.", metavar="FOLDER_OR_FILE")
+    ],
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Page to write; by default report.html in the folder.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Results to write; by default results.json in the folder.")
+    ] = None,
+    jobs: JobsOption = 1,
+    quick: QuickOption = False,
+) -> None:
+    """Measure the stored runs; write all results as JSON and a page with tables and charts.
+
+    Example: quorumhash bench report benchmarks/quality/panel.toml --html panel.html
+    """
+    import json
+
+    from quorumhash.atomic import replacing
+    from quorumhash.bench.panel import read_panel
+    from quorumhash.bench.panelpage import panel_report
+    from quorumhash.bench.scores import as_plain, measure_panel
+    from quorumhash.progress import task_bar
+    from quorumhash.report import write_report
+    from quorumhash.viewfiles import require_writable
+
+    quick = quick or ((source / QUICK_COPY).is_file() and not (source / COPY).is_file())
+    copy = source / (QUICK_COPY if quick else COPY)
+    panel = read_panel(copy if source.is_dir() else source, quick)
+    folder = source if source.is_dir() else panel.runs_folder()
+    page, results = html or folder / "report.html", json_file or folder / "results.json"
+    if not folder.is_dir():
+        raise ParameterError(f"there is no folder {folder} with runs; do `quorumhash bench run {source}` first.")
+    require_writable(page)
+    require_writable(results)
+    with task_bar(True, len(panel.settings()), "measuring") as done:
+        scores = measure_panel(panel, folder, jobs, done)
+    if not scores.measured:
+        raise ParameterError(f"{folder} holds no run of {panel.path}; do `quorumhash bench run` first.")
+    with replacing(results) as file:
+        file.write((json.dumps(as_plain(scores)) + "\n").encode())
+    write_report(page, panel_report(scores))
+    typer.echo(f"Wrote {page} and {results}: {len(scores.measured)} of {len(panel.settings())} runs.")
+
+
+@bench.command("list")
+def list_benches(
+    folder: Annotated[Path, typer.Argument(help="Where to look for files.")] = Path("benchmarks"),
+    as_json: JsonOption = False,
+) -> None:
+    """List the benchmark files of a folder: what each shows, how many of its runs are stored.
+
+    Example: quorumhash bench list
+    """
+    from quorumhash.bench.panel import read_panel
+    from quorumhash.bench.runs import SUFFIX, n_stored
+    from quorumhash.errors import QuorumHashError
+
+    rows: list[dict[str, Any]] = []
+    for path in sorted(folder.rglob("*.toml")):
+        if path.name in (COPY, QUICK_COPY) and any(path.parent.glob(f"*{SUFFIX}")):
+            continue
+        try:
+            panel = read_panel(path)
+        except QuorumHashError as error:
+            rows.append({"file": str(path), "error": str(error)})
+            continue
+        settings = panel.settings()
+        stored = n_stored(panel.runs_folder(), settings)
+        rows.append({"file": str(path), "title": panel.title, "runs": len(settings), "stored": stored})
+    lines = [
+        row["error"]
+        if "error" in row
+        else f"{row['file']}: {row['title']} ({row['stored']} of {row['runs']} runs stored)"
+        for row in rows
+    ]
+    sentence = "\n".join(map(str, lines)) or f"There is no benchmark's file (.toml) in {folder}."
+    say(as_json, {"benchmarks": rows}, sentence)

@@ -1,0 +1,211 @@
+"""A benchmark's file: what it plans, what it leaves out, and that a mistake in it is one sentence with file and key."""
+
+from pathlib import Path
+
+import pytest
+
+from quorumhash.bench.panel import read_panel
+from quorumhash.bench.settings import run_key
+from quorumhash.errors import ParameterError
+from quorumhash.hashers import HASHERS, ITQHasher
+
+ROOT = Path(__file__).parents[1]
+WHOLE = """
+title = "Tiny"
+datasets = ["digits"]
+seeds = [0, 1]
+max_rows = { digits = 360 }
+joined = ["itq"]
+
+[damages]
+clean = {}
+swap = { kind = "swap", rate = 0.2 }
+drop = { kind = "drop_view", rate = 0.3, datasets = ["mfeat"] }
+
+[[methods]]
+name = "short"
+hasher = "rmvh"
+parameters = { max_iter = 4 }
+own = true
+
+[[methods]]
+every_other = true
+weights = ["equal", "auto"]
+without = ["lsh"]
+
+[[methods]]
+name = "float, damaged"
+role = "float"
+
+[[methods]]
+name = "float, undamaged"
+role = "float_undamaged"
+
+[[methods]]
+name = "oracle"
+role = "oracle"
+hasher = "itq"
+
+[[methods]]
+name = "chance"
+role = "chance"
+
+[grids.main]
+bits = [16, 32]
+
+[grids.sweep]
+bits = [16]
+damages = ["swap"]
+rates = [0.0, 0.2, 0.5]
+seeds = [0]
+where = ["queries"]
+methods = ["short", "itq"]
+
+[quick]
+grids = ["main"]
+damages = ["clean"]
+methods = ["itq", "chance"]
+bits = [8]
+seeds = [5]
+max_rows = 240
+"""
+
+
+class Weigher(ITQHasher):
+    pass
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """The hashers of the first version alone, whatever there is by now."""
+    for name in set(HASHERS) - {"rmvh", "itq", "lsh"}:
+        monkeypatch.delitem(HASHERS, name)
+
+
+def panel_of(tmp_path, text=WHOLE, **options):
+    path = tmp_path / "tiny.toml"
+    path.write_text(text)
+    return read_panel(path, **options)
+
+
+def test_every_combination_is_planned_once(tmp_path, few):
+    panel = panel_of(tmp_path)
+    main = [cell for cell in panel.cells if cell.grid == "main"]
+    assert len(main) == 2 * 2 * 2 * 6  # damages, seeds, bits, methods: short, itq, float x 2, oracle, chance
+    assert {cell.damage for cell in main} == {"clean", "swap"}  # the third is for mfeat alone
+    assert [method.name for method in panel.methods if method.is_own] == ["short"]
+    assert [method.name for method in panel.methods if method.is_rival] == ["itq"]
+    sweep = [(cell.rate, cell.where, cell.method) for cell in panel.cells if cell.grid == "sweep"]
+    assert sweep == [(rate, "queries", method) for rate in (0.0, 0.2, 0.5) for method in ("short", "itq")]
+    assert all(cell.setting.max_rows == 360 for cell in panel.cells)
+    assert len({run_key(setting) for setting in panel.settings()}) == len(panel.settings())
+
+
+def test_runs_that_are_the_same_are_done_once(tmp_path, few):
+    panel = panel_of(tmp_path)
+    of = {name: {run_key(c.setting) for c in panel.cells if c.method == name and c.grid == "main"}
+          for name in ("float, damaged", "float, undamaged", "oracle", "chance", "itq")}  # fmt: skip
+    assert len(of["float, undamaged"]) == 1
+    assert len(of["float, damaged"]) == 3  # undamaged, and two seeds of damage; bits have no say
+    assert len(of["chance"]) == 4  # seeds and bits; damage has no say
+    assert len(of["oracle"] & of["itq"]) == 4  # without damage it is the method itself
+    settings = panel.settings()
+    zero = next(c.setting for c in panel.cells if c.grid == "sweep" and c.rate == 0 and c.method == "itq")
+    assert sum(run_key(s) == run_key(zero) for s in settings) == 1
+
+
+def test_runs_on_the_same_damaged_data_follow_each_other(tmp_path, few):
+    main = [c.setting for c in panel_of(tmp_path).cells if c.grid == "main" and c.method == "short"]
+    data = [(setting.damage, setting.random_state) for setting in main]
+    assert [data[i] != data[i - 1] for i in range(1, len(data))].count(True) == len(set(data)) - 1
+
+
+def test_hashers_that_are_not_there_are_left_out_with_a_sentence(tmp_path, few):
+    future = '[[methods]]\nname = "later"\nhasher = "later_hasher"\nparameters = { any = 1 }\n\n[grids.main]'
+    panel = panel_of(tmp_path, WHOLE.replace("[grids.main]", future))
+    assert "later is left out: the hasher 'later_hasher' is not in this version" in panel.skipped
+    assert any("weighted views are left out" in sentence for sentence in panel.skipped)
+    assert {cell.weights for cell in panel.cells} == {"equal"}
+    grid = panel_of(tmp_path, WHOLE.replace('["short", "itq"]', '["short", "later"]'))
+    assert any("grid sweep goes without the method 'later'" in sentence for sentence in grid.skipped)
+
+
+def test_weighted_views_are_planned_when_there_is_who_weighs(tmp_path, few, monkeypatch):
+    monkeypatch.setitem(HASHERS, "quorum", Weigher)
+    cells = panel_of(tmp_path).cells
+    by_method = {
+        name: {(c.weights, c.setting.weights) for c in cells if c.method == name} for name in ("itq", "quorum")
+    }
+    assert by_method["itq"] == {("equal", "equal"), ("auto", "auto, joined")}
+    assert by_method["quorum"] == {("equal", "equal"), ("auto", "auto")}
+    assert {c.weights for c in cells if c.method in ("short", "oracle", "chance")} == {"equal"}
+
+
+def test_quick_keeps_what_its_table_says(tmp_path, few):
+    panel = panel_of(tmp_path, is_quick=True)
+    assert {(c.grid, c.damage, c.method, c.n_bits, c.seed) for c in panel.cells} == {
+        ("main", "clean", "itq", 8, 5), ("main", "clean", "chance", 8, 5),
+    }  # fmt: skip
+    assert {c.setting.max_rows for c in panel.cells} == {240}
+    assert panel.runs_folder() != panel_of(tmp_path).runs_folder()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('title = "Tiny"', "", "title is missing; it must be a text"),
+        ('["digits"]\nseeds', '["letters"]\nseeds', "datasets must be a list out of digits"),
+        ("seeds = [0, 1]", "seeds = [-1]", "seeds must be a list of whole numbers from 0 up, got [-1]"),
+        ("seeds = [0, 1]", "seed = 1", "seed is no key of a benchmark here; the keys are"),
+        ('kind = "swap"', 'kind = "melt"', "damages.swap.kind must be one of gauss, swap"),
+        ("rate = 0.2", "rate = 2", "damages.swap.rate must be a number from 0 to 1, got 2"),
+        ("rate = 0.2", "rats = 2", "damages.swap.rats is no key of a damage"),
+        ("max_iter = 4", "max_its = 4", "methods[0].parameters has 'max_its'; the parameters of 'rmvh' are"),
+        ("own = true", "own = 1", "methods[0].own must be true or false, got 1"),
+        ('name = "oracle"', 'name = "chance"', "methods must have a name each, got 'chance' twice"),
+        ('hasher = "rmvh"', "hasher = [1]", "methods[0].hasher must be a text, got [1]"),
+        ('role = "chance"', 'role = "luck"', "methods[5].role must be one of hasher, float"),
+        ('role = "oracle"\nhasher = "itq"', 'role = "oracle"', "methods[4].hasher is missing"),
+        ("[grids.main]\nbits = [16, 32]", "[grids.main]", "grids.main.bits is missing"),
+        ('damages = ["swap"]', 'damages = ["swop"]', "grids.sweep.damages must be a list out of clean, swap, drop"),
+        ('where = ["queries"]', 'where = ["items"]', "grids.sweep.where must be a list out of both, queries, database"),
+        ("max_rows = 240", "max_rows = 20", "quick.max_rows must be a whole number from 120 up, got 20"),
+        ('grids = ["main"]', 'grids = ["minor"]', "quick.grids must be a list out of main, sweep"),
+        ("max_rows = { digits", "max_rows = { digit", "max_rows.digit is no key"),
+        ("[damages]", "[damages", "is no readable TOML"),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_file_and_key(tmp_path, few, old, new, sentence):
+    assert old in WHOLE
+    with pytest.raises(ParameterError) as caught:
+        panel_of(tmp_path, WHOLE.replace(old, new, 1))
+    assert str(tmp_path / "tiny.toml") in str(caught.value)
+    assert sentence in str(caught.value)
+
+
+def test_a_missing_file_and_a_file_without_runs_are_refused(tmp_path, few):
+    with pytest.raises(ParameterError, match=r"nowhere\.toml cannot be read"):
+        read_panel(tmp_path / "nowhere.toml")
+    with pytest.raises(ParameterError, match="has no run at all"):
+        panel_of(tmp_path, WHOLE.replace('methods = ["itq", "chance"]', 'methods = ["none"]'), is_quick=True)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.toml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_the_files_of_the_repository_can_be_read(path, is_quick):
+    assert read_panel(path, is_quick).settings()
+
+
+def test_the_panel_is_what_was_agreed():
+    cells = read_panel(ROOT / "benchmarks" / "quality" / "panel.toml").cells
+    main = [cell for cell in cells if cell.grid == "main"]
+    assert {cell.dataset for cell in main} == {"digits", "mfeat", "coco5"}
+    assert {cell.damage: cell.rate for cell in main} == {
+        "clean": 0.0, "gauss": 0.2, "swap": 0.2, "noise": 0.3, "zero": 0.3, "placeholder": 0.3, "swap_source": 0.2,
+        "shift": 0.2, "drop_view": 0.3, "drop_values": 0.25,
+    }  # fmt: skip
+    assert {(cell.n_bits, cell.where) for cell in main} == {(64, "both")}
+    assert {cell.seed for cell in main} == {0, 1, 2}
+    assert {cell.n_bits for cell in cells if cell.grid == "bits"} == {16, 32, 128, 256}
+    assert {(c.dataset, c.rate) for c in cells if c.grid == "sweep"} == {("mfeat", r / 10) for r in range(6)}
+    assert {method for cell in main if (method := cell.method) in HASHERS} == set(HASHERS) - {"quorum"}
