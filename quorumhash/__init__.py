@@ -28,39 +28,63 @@ if TYPE_CHECKING:
     from quorumhash.evaluation import shared_labels as shared_labels
     from quorumhash.hashers import HASHERS as HASHERS
     from quorumhash.hashers import AnchorGraphHasher as AnchorGraphHasher
+    from quorumhash.hashers import CHMSHasher as CHMSHasher
+    from quorumhash.hashers import CKHHasher as CKHHasher
     from quorumhash.hashers import ConsensusHasher as ConsensusHasher
     from quorumhash.hashers import EPAMHHasher as EPAMHHasher
+    from quorumhash.hashers import GCCAHasher as GCCAHasher
     from quorumhash.hashers import InductiveManifoldHasher as InductiveManifoldHasher
     from quorumhash.hashers import ITQHasher as ITQHasher
     from quorumhash.hashers import KernelITQHasher as KernelITQHasher
     from quorumhash.hashers import KLSHHasher as KLSHHasher
+    from quorumhash.hashers import KnnRepairITQHasher as KnnRepairITQHasher
     from quorumhash.hashers import LSHHasher as LSHHasher
+    from quorumhash.hashers import MFHHasher as MFHHasher
+    from quorumhash.hashers import MVLHHasher as MVLHHasher
     from quorumhash.hashers import PCAHasher as PCAHasher
+    from quorumhash.hashers import QuorumHasher as QuorumHasher
+    from quorumhash.hashers import RepairITQHasher as RepairITQHasher
+    from quorumhash.hashers import RobustPCAHasher as RobustPCAHasher
     from quorumhash.hashers import SpectralHasher as SpectralHasher
+    from quorumhash.hashers import SSHHasher as SSHHasher
+    from quorumhash.hashers import ViewSelectHasher as ViewSelectHasher
+    from quorumhash.hashers import VoteHasher as VoteHasher
     from quorumhash.hashers import load as load
     from quorumhash.views import Views as Views
 
 _HOMES = {
     "AnchorGraphHasher": "hashers",
+    "CHMSHasher": "hashers",
+    "CKHHasher": "hashers",
     "ConsensusHasher": "hashers",
     "DATASETS": "datasets",
     "Dataset": "datasets",
     "EPAMHHasher": "hashers",
+    "GCCAHasher": "hashers",
     "HASHERS": "hashers",
     "ITQHasher": "hashers",
     "InductiveManifoldHasher": "hashers",
     "KLSHHasher": "hashers",
     "KernelITQHasher": "hashers",
+    "KnnRepairITQHasher": "hashers",
     "LSHHasher": "hashers",
+    "MFHHasher": "hashers",
+    "MVLHHasher": "hashers",
     "ModelFileError": "errors",
     "PCAHasher": "hashers",
     "ParameterError": "errors",
     "QuorumHashError": "errors",
+    "QuorumHasher": "hashers",
     "RankWarning": "errors",
     "RefusedError": "errors",
+    "RepairITQHasher": "hashers",
+    "RobustPCAHasher": "hashers",
+    "SSHHasher": "hashers",
     "SpectralHasher": "hashers",
+    "ViewSelectHasher": "hashers",
     "Views": "views",
     "ViewsError": "errors",
+    "VoteHasher": "hashers",
     "damage": "corruption",
     "hamming_distances": "codes",
     "load": "hashers",

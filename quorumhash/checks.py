@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,14 +27,34 @@ def check_count(name: str, value: Any, smallest: int, hasher: Any) -> None:
 
 def check_switch(name: str, value: Any, hasher: Any) -> None:
     """Refuse what is neither True nor False."""
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise ParameterError(f"{name} of {type(hasher).__name__} must be True or False, got {value!r}.")
 
 
-def check_choice(name: str, value: Any, known: tuple[str, ...], hasher: Any) -> None:
-    """Refuse what is not one of the known words."""
+def check_positive(name: str, value: Any, hasher: Any, above: float = 0.0) -> None:
+    """Refuse what is no finite number above a bound."""
+    if not (is_number(value) and above < value < np.inf):
+        raise ParameterError(
+            f"{name} of {type(hasher).__name__} must be a finite number above {above:g}, got {value!r}."
+        )
+
+
+def check_choice(name: str, value: Any, known: Sequence[str], hasher: Any) -> None:
+    """Refuse what is none of the known words."""
     if value not in known:
         raise ParameterError(f"{name} of {type(hasher).__name__} must be one of {', '.join(known)}, got {value!r}.")
+
+
+def check_landmarks(hasher: Any) -> None:
+    """Refuse a number of landmarks that is neither None nor a whole number from 1 up."""
+    if hasher.n_landmarks is not None:
+        check_count("n_landmarks", hasher.n_landmarks, 1, hasher)
+
+
+def check_graph_parameters(hasher: Any) -> None:
+    """Refuse numbers of landmarks and neighbours out of range."""
+    check_landmarks(hasher)
+    check_count("n_neighbors", hasher.n_neighbors, 1, hasher)
 
 
 def require(is_met: Any) -> None:

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from quorumhash.bench.cli import bench
 from quorumhash.errors import QuorumHashError
+from quorumhash.printing import JsonOption, note, say
 
 app = typer.Typer(
     name="quorumhash",
@@ -18,8 +20,8 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(bench)
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 ViewsArgument = Annotated[
     list[str],
     typer.Argument(help="One .npz with an array per view, or name=path.npy for each view.", metavar="VIEWS..."),
@@ -42,7 +44,7 @@ def main() -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"quorumhash: note: {message}", err=True)
+    note(str(message))
 
 
 def _version(is_asked: bool) -> None:
@@ -63,12 +65,6 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-def _say(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
-    import json
-
-    typer.echo(json.dumps(facts) if as_json else sentence)
 
 
 @app.command()
@@ -95,7 +91,7 @@ def demo(
             print_table(table)
     rows = {damage: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for damage, t in tables.items()}
     facts = {"report": str(out), "seconds": round(results.seconds, 1), "tables": rows}
-    _say(as_json, facts, f"Wrote {out} ({results.seconds:.0f} s for {len(planned_runs())} fits).")
+    say(as_json, facts, f"Wrote {out} ({results.seconds:.0f} s for {len(planned_runs())} fits).")
 
 
 @app.command()
@@ -104,8 +100,13 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")] = Path("items.qh"),
     bits: Annotated[int, typer.Option("--bits", help="Bits per code.")] = 64,
     method: Annotated[
-        str, typer.Option("--method", help="Which hasher: rmvh, itq, lsh, klsh, sh, pcah, agh, imh, kitq or epamh.")
-    ] = "rmvh",
+        str,
+        typer.Option(
+            "--method",
+            help="Which hasher: quorum, rmvh, itq, lsh, klsh, sh, pcah, agh, imh, kitq, epamh, mfh, chms, ckh, ssh, "
+            "mvlh, vote, repair_itq, knn_repair_itq, gcca_itq, rpca_itq or view_select.",
+        ),
+    ] = "quorum",
     labels: Annotated[
         Path | None, typer.Option("--labels", help="Labels of the rows, .npy, for methods that learn from them.")
     ] = None,
@@ -137,7 +138,7 @@ def fit(
     seconds = round(time.perf_counter() - started, 2)
     facts = {"model": str(out), "method": method, "bits": bits, "rows": len(given), "views": given.widths,
              "seconds": seconds, "fingerprint": hasher.fingerprint()}  # fmt: skip
-    _say(as_json, facts, f"Wrote {out}: {method}, {bits} bits, from {given} in {seconds} s.")
+    say(as_json, facts, f"Wrote {out}: {method}, {bits} bits, from {given} in {seconds} s.")
 
 
 @app.command()
@@ -162,7 +163,7 @@ def encode(
     write_array(out, codes)
     facts = {"codes": str(out), "rows": len(codes), "bits": hasher.n_bits, "bytes_per_code": codes.shape[1],
              "fingerprint": hasher.fingerprint()}  # fmt: skip
-    _say(as_json, facts, f"Wrote {out}: {len(codes)} codes of {hasher.n_bits} bits ({codes.shape[1]} bytes each).")
+    say(as_json, facts, f"Wrote {out}: {len(codes)} codes of {hasher.n_bits} bits ({codes.shape[1]} bytes each).")
 
 
 @app.command()
@@ -175,4 +176,4 @@ def doctor(as_json: JsonOption = False) -> None:
 
     facts = examine()
     lines = [f"{name:<18}{value}" for name, value in facts.items()]
-    _say(as_json, facts, "\n".join(lines))
+    say(as_json, facts, "\n".join(lines))

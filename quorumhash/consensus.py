@@ -155,7 +155,7 @@ def solve_consensus(
 
 
 def _solve(factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights) -> Targets:
-    return solve_targets(factors, sums, n_bits, gamma=weights.gamma, beta=weights.beta, delta=weights.delta)
+    return solve_targets(factors, sums, n_bits, beta=weights.beta, delta=weights.delta)
 
 
 def _new_goal(

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash._version import __version__
+from quorumhash.bench.settings import CLEAN, Setting
 from quorumhash.codes import hamming_distances
 from quorumhash.datasets import Dataset, load_dataset
 from quorumhash.evaluation import nearest_rows, precision_recall
 from quorumhash.experiment import (
-    CLEAN,
     Outcome,
-    Setting,
     chance_outcome,
     damaged_views,
     float_distances,

@@ -5,10 +5,12 @@
     │   └── ViewsTypeError (TypeError)  values that are no numbers
     ├── ParameterError (ValueError)     an argument out of range
     ├── RefusedError (ValueError)       the method cannot face this setting, with the reason
-    └── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
+    ├── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
+    └── RunFileError (OSError)          the stored run of a benchmark that is absent or damaged
 
     QuorumHashWarning (UserWarning)     the result stands, but something about it should be known
-    └── RankWarning                     the consensus has fewer dimensions than the code has bits
+    ├── RankWarning                     the consensus has fewer dimensions than the code has bits
+    └── RunFileWarning                  the stored run of a benchmark is damaged and is made again
 
 Each error is also the built-in that users of NumPy and scikit-learn expect. A message is one sentence:
 what, where, what it must be, what was given, what to do. A hasher used before `fit` raises scikit-learn's
@@ -40,9 +42,17 @@ class ModelFileError(QuorumHashError, OSError):
     """A model file cannot be trusted or read."""
 
 
+class RunFileError(QuorumHashError, OSError):
+    """A stored run of a benchmark cannot be read."""
+
+
 class QuorumHashWarning(UserWarning):
     """Any warning that quorumhash gives on purpose."""
 
 
 class RankWarning(QuorumHashWarning):
     """The consensus has fewer dimensions than the code has bits."""
+
+
+class RunFileWarning(QuorumHashWarning):
+    """A stored run of a benchmark is damaged and is made again."""

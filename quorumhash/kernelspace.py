@@ -16,8 +16,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.checks import check_scaling, check_shape, is_number, require
 from quorumhash.engines import Engine, Rows
-from quorumhash.errors import RefusedError
-from quorumhash.landmarks import FloatMatrix, graph_landmarks, sample_scaled, shared_landmarks
+from quorumhash.landmarks import FloatMatrix, graph_landmarks, refuse_rare_views, sample_scaled, shared_landmarks
 from quorumhash.querykernel import fill_absent, weighted_mean
 from quorumhash.scaling import Scaling, learn_scalings, put_views, scaled
 from quorumhash.similarity import (
@@ -72,22 +71,47 @@ def learn_kernel_space(
     """Learn scales on all rows; landmarks and bandwidths on a seeded sample of them. No graph landmarks, no graphs."""
     scalings = learn_scalings(views, engine)
     sample, present = sample_scaled(views, scalings, engine, seed)
+    refuse_rare_views(views, present)
     shared = shared_landmarks(sample, present, n_kernel_landmarks, landmarks, seed)
     kernels, graphs, joined = {}, {}, np.float32(0.0)
     for m, name in enumerate(views):
-        if present[:, m].sum() < 2:
-            raise RefusedError(
-                f"view {name!r} is there in {int(views.present(name).sum())} of {len(views)} rows, too few to learn "
-                "from: leave it out of fit."
-            )
         squares = squared_distances(sample[name], shared[name])
         joined = joined + squares
         kernels[name] = ViewKernel(scalings[name], shared[name], kernel_bandwidth(squares[present[:, m]], bandwidth))
         if n_graph_landmarks:
-            own = graph_landmarks(sample[name], present[:, m], n_graph_landmarks, seed)
-            squares = squared_distances(sample[name][present[:, m]], own)
-            graphs[name] = ViewGraph(own, graph_bandwidth(squares, n_neighbors), n_neighbors)
+            graphs[name] = learn_graph(sample[name][present[:, m]], n_graph_landmarks, n_neighbors, seed)
     return KernelSpace(kernels, graphs, graph_bandwidth(np.asarray(joined), n_neighbors))
+
+
+def learn_graph(points: FloatMatrix, n_landmarks: int, n_neighbors: int, seed: int) -> ViewGraph:
+    """Landmarks and bandwidth of a graph over these points (s, d)."""
+    landmarks = graph_landmarks(points, np.ones(len(points), dtype=bool), n_landmarks, seed)
+    return ViewGraph(landmarks, graph_bandwidth(squared_distances(points, landmarks), n_neighbors), n_neighbors)
+
+
+def landmark_graphs(
+    views: Views, scalings: Mapping[str, Scaling], engine: Engine, seed: int, *, n_landmarks: int, n_neighbors: int
+) -> list[Graph]:
+    """The normalised landmark graph of every view over all rows; an absent view of an item has no neighbours."""
+    sample, present = sample_scaled(views, scalings, engine, seed)
+    refuse_rare_views(views, present)
+    everywhere = put_presence(views, engine)
+    graphs = []
+    for m, (name, rows) in enumerate(zip(views, put_views(views, engine), strict=True)):
+        graph = learn_graph(sample[name][present[:, m]], n_landmarks, n_neighbors, seed)
+        positions, weights = engine.map_rows(_scaled_neighbours, scalings[name], graph, m, everywhere, rows)
+        graphs.append(normalised_graph(positions, weights, len(graph.landmarks), engine))
+    return graphs
+
+
+def _scaled_neighbours(scaling: Scaling, graph: ViewGraph, view: int, present: Any, block: Any) -> Any:
+    return _neighbours(scaled(block, scaling), graph, present[:, view])
+
+
+def _neighbours(features: Any, graph: ViewGraph, present: Any) -> Any:
+    """Positions and weights (n, k) of the nearest landmarks; weights 0 where the view is absent."""
+    near = nearest_landmarks(squared_distances(features, graph.landmarks), graph.n_neighbors, graph.bandwidth)
+    return near.positions, array_namespace(present).where(present[:, None], near.weights, 0.0)
 
 
 def kernels_and_graphs(views: Views, space: KernelSpace, engine: Engine) -> tuple[list[Rows], list[Graph]]:
@@ -109,11 +133,9 @@ def kernels_and_graphs(views: Views, space: KernelSpace, engine: Engine) -> tupl
 
 
 def _kernel_and_graph(kernel: ViewKernel, graph: ViewGraph, view: int, present: Any, block: Any) -> Any:
-    xp = array_namespace(present)
     features = scaled(block, kernel.scaling)
-    neighbours = nearest_landmarks(squared_distances(features, graph.landmarks), graph.n_neighbors, graph.bandwidth)
-    weights = xp.where(present[:, view, None], neighbours.weights, 0.0)
-    return rbf_kernel(squared_distances(features, kernel.landmarks), kernel.bandwidth), neighbours.positions, weights
+    positions, weights = _neighbours(features, graph, present[:, view])
+    return rbf_kernel(squared_distances(features, kernel.landmarks), kernel.bandwidth), positions, weights
 
 
 def landmark_distances(kernels: tuple[ViewKernel, ...], *blocks: Any) -> list[Any]:
@@ -150,14 +172,18 @@ def kernel_scores(
     engine: Engine,
 ) -> npt.NDArray[np.float64]:
     """Scores (n, p) of hash functions that are linear in the mean kernel."""
-    held = tuple(kernels.values())
-    rows = put_views(views, engine)
-    return engine.get(engine.map_rows(mean_kernel_scores, held, projection, bias, put_presence(views, engine), *rows))
+    walked = walked_views(views, engine)
+    return engine.get(engine.map_rows(mean_kernel_scores, tuple(kernels.values()), projection, bias, *walked))
 
 
 def put_presence(views: Views, engine: Engine) -> Rows:
     """Rows (n_views,) of which views every item has."""
     return engine.put(np.stack([views.present(name) for name in views], axis=1))
+
+
+def walked_views(views: Views, engine: Engine) -> list[Rows | None]:
+    """Presence of the views and their rows: what a block function receives as `present, *blocks`."""
+    return [put_presence(views, engine), *put_views(views, engine)]
 
 
 def check_kernel(kernel: Any, n_landmarks: int, width: int) -> None:

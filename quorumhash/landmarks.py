@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines import Engine
-from quorumhash.errors import ParameterError
+from quorumhash.errors import ParameterError, RefusedError
 from quorumhash.scaling import Scaling, scaled
 from quorumhash.views import Views
 
@@ -45,19 +45,39 @@ def landmarks_for_bits(n_landmarks: int | None, n_bits: int, n_rows: int) -> int
     return min(n_landmarks or max(default_n_landmarks(n_rows), 2 * n_bits), n_rows)
 
 
+def sample_positions(n_rows: int, engine: Engine, seed: int, limit: int = SAMPLE_ROWS) -> npt.NDArray[np.intp]:
+    """Positions of a seeded sample of rows, rising; all of them where they are no more than the limit."""
+    if n_rows <= limit:
+        return np.arange(n_rows)
+    return np.asarray(np.sort(engine.random(seed).choice(n_rows, size=limit, replace=False)))
+
+
 def sample_scaled(
     views: Views, scalings: Mapping[str, Scaling], engine: Engine, seed: int, limit: int = SAMPLE_ROWS
 ) -> tuple[dict[str, FloatMatrix], npt.NDArray[np.bool_]]:
     """A seeded sample of rows, scaled: name -> (s, d) float32, and the presence of its rows (s, n_views)."""
-    n_rows = len(views)
-    rows = np.arange(n_rows)
-    if n_rows > limit:
-        rows = np.sort(engine.random(seed).choice(n_rows, size=limit, replace=False))
+    rows = sample_positions(len(views), engine, seed, limit)
     sample = {
         name: np.asarray(scaled(engine.take_rows(engine.put(views.matrix(name)), rows), scalings[name]))
         for name in views
     }
     return sample, np.stack([views.present(name)[rows] for name in views], axis=1)
+
+
+def joined_sample(views: Views, scalings: Mapping[str, Scaling], engine: Engine, seed: int) -> npt.NDArray[np.float64]:
+    """The sampled rows with their views side by side, (s, sum of d)."""
+    sample, _ = sample_scaled(views, scalings, engine, seed)
+    return np.concatenate(list(sample.values()), axis=1).astype(np.float64)
+
+
+def refuse_rare_views(views: Views, present: npt.NDArray[np.bool_]) -> None:
+    """Refuse a view that hardly any sampled row has: it gives no landmarks."""
+    for m, name in enumerate(views):
+        if present[:, m].sum() < 2:
+            raise RefusedError(
+                f"view {name!r} is there in {int(views.present(name).sum())} of {len(views)} rows, too few to learn "
+                "from: leave it out of fit."
+            )
 
 
 def shared_landmarks(

@@ -35,10 +35,19 @@ def _bar(what: str, total: int) -> Iterator[Callable[[str], None]]:
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class RateColumn(ProgressColumn):
+        """How many tasks are done in a minute, as measured lately."""
+
+        def render(self, task: Task) -> Text:
+            return Text("" if task.speed is None else f"{60 * task.speed:.3g}/min")
 
     columns = (
         TextColumn("{task.description}"),
@@ -46,6 +55,7 @@ def _bar(what: str, total: int) -> Iterator[Callable[[str], None]]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        RateColumn(),
     )
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

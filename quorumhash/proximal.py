@@ -77,8 +77,19 @@ def shrink_singular_values(gram: FloatArray, threshold: float, floor: float = 0.
 
 def fix_signs(vectors: FloatArray) -> FloatArray:
     """Columns with their largest component positive, so that every engine and library gives the same eigenvectors."""
+    if vectors.size == 0:
+        return vectors
     largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
     return vectors * np.where(largest < 0, -1.0, 1.0)
+
+
+def signs(scores: Any) -> Any:
+    """1 where a score is 0 or more, -1 elsewhere, as bits are.
+
+    >>> signs(np.array([-2.0, 0.0, 3.0]))
+    array([-1.,  1.,  1.])
+    """
+    return 2.0 * array_namespace(scores).astype(scores >= 0, scores.dtype) - 1.0
 
 
 def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps: int = 50) -> FloatArray:
@@ -96,6 +107,4 @@ def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps
 
 
 def _signs_times_scores(block: Any, rotation: Any) -> Any:
-    xp = array_namespace(block)
-    signs = 2.0 * xp.astype(block @ rotation >= 0, block.dtype) - 1.0
-    return signs.T @ block
+    return signs(block @ rotation).T @ block

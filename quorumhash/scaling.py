@@ -69,17 +69,22 @@ def scaled(block: Any, scaling: Scaling) -> Any:
     return xp.astype(values, xp.float32)
 
 
-def joined_rows(scalings: tuple[Scaling, ...], *blocks: Any) -> Any:
-    """The views of one block side by side, centred and scaled, float64 (n, sum of d); an absent view (None) is 0."""
+def separate_rows(scalings: tuple[Scaling, ...], *blocks: Any) -> list[Any]:
+    """The views of one block, centred and scaled, float64 (n, d) each; an absent view (None) is 0."""
     given = next(block for block in blocks if block is not None)
     xp = array_namespace(given)
-    parts = [
+    return [
         xp.zeros((given.shape[0], len(scaling.mean)), dtype=xp.float64, device=device(given))
         if block is None
         else centred(block, scaling.mean) * scaling.factor
         for scaling, block in zip(scalings, blocks, strict=True)
     ]
-    return xp.concat(parts, axis=1)
+
+
+def joined_rows(scalings: tuple[Scaling, ...], *blocks: Any) -> Any:
+    """The views of one block side by side, centred and scaled, float64 (n, sum of d); an absent view (None) is 0."""
+    parts = separate_rows(scalings, *blocks)
+    return array_namespace(parts[0]).concat(parts, axis=1)
 
 
 def joined_scores(scalings: tuple[Scaling, ...], projection: Any, *blocks: Any) -> Any:

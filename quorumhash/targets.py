@@ -53,6 +53,7 @@ class GraphFactors:
     means: FloatArray  # (q,) column means of [G_1 .. G_M]
     mixing: FloatArray  # (q, q) block diagonal: U_m sqrt(gamma^2 / (2 + gamma) / (1 + gamma / 2 - g_m))
     gram: FloatArray  # (q, q) mixing^T [G]^T H [G] mixing
+    constant: float  # what the graph term costs per target of length 1, less what the factors win back
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -84,6 +85,7 @@ class Targets:
     bias: FloatArray  # b (P,)
     objective: float
     misfit: float  # |K W + 1 b - Y|^2, the part of the objective (times beta) that moves with the consensus
+    rank: int  # targets that are no rounding: the first so many
 
 
 def normalised_graph(positions: Rows, weights: Rows, n_landmarks: int, engine: Engine) -> Graph:
@@ -104,18 +106,30 @@ def _scale_weights(positions: Any, weights: Any, inverse_root: Any) -> Any:
 
 def graph_factors(graphs: Sequence[Graph], gamma: float, engine: Engine) -> GraphFactors:
     """The factor of the graph term: 2L + gamma I inverted by Woodbury on L landmarks."""
-    n_rows = graphs[0].positions.n_rows
-    sizes = tuple(graph.n_landmarks for graph in graphs)
-    gram, sums = engine.sum_rows(_graph_sums, sizes, *_walked(graphs))
+    gram, means, centred = _centred_graphs(graphs, engine)
     mixings = []
-    for part in _diagonal_blocks(gram, sizes):
+    for part in _diagonal_blocks(gram, [graph.n_landmarks for graph in graphs]):
         values, vectors = np.linalg.eigh(part)
         values = np.clip(values, 0.0, 1.0)
         mixings.append(fix_signs(vectors) * np.sqrt(gamma**2 / (2 + gamma) / (1 + gamma / 2 - values)))
     mixing = scipy.linalg.block_diag(*mixings)
+    constant = 2 * len(graphs) * gamma / (2 + gamma)
+    return GraphFactors(tuple(graphs), means, mixing, mixing.T @ centred @ mixing, constant)
+
+
+def mean_graph_factors(graphs: Sequence[Graph], weight: float, engine: Engine) -> GraphFactors:
+    """The factor of weight tr(Y^T L Y), L = I - mean_m S_m: the Laplacian of the views' average similarity."""
+    _, means, centred = _centred_graphs(graphs, engine)
+    share = weight / len(graphs)
+    return GraphFactors(tuple(graphs), means, np.sqrt(share) * np.eye(len(means)), share * centred, weight)
+
+
+def _centred_graphs(graphs: Sequence[Graph], engine: Engine) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """[G]^T [G], the column means of [G], and [G]^T H [G]."""
+    n_rows = graphs[0].positions.n_rows
+    gram, sums = engine.sum_rows(_graph_sums, tuple(graph.n_landmarks for graph in graphs), *_walked(graphs))
     means = sums / n_rows
-    centred = gram - n_rows * np.outer(means, means)
-    return GraphFactors(tuple(graphs), means, mixing, mixing.T @ centred @ mixing)
+    return gram, means, gram - n_rows * np.outer(means, means)
 
 
 def _diagonal_blocks(matrix: FloatArray, sizes: Sequence[int]) -> list[FloatArray]:
@@ -156,10 +170,20 @@ def cross_sums(sizes: tuple[int, ...], kernel: Any, *pairs: Any) -> Any:
     return xp.concat(parts)
 
 
-def solve_targets(
-    factors: GraphFactors, sums: KernelSums, n_bits: int, *, gamma: float, beta: float, delta: float
-) -> Targets:
-    """The best targets and their hash functions for a fixed consensus kernel.
+def solve_targets(factors: GraphFactors, sums: KernelSums, n_bits: int, *, beta: float, delta: float) -> Targets:
+    """The best targets and their hash functions for a fixed consensus kernel; refuses where there are too few."""
+    targets = leading_targets(factors, sums, n_bits, beta=beta, delta=delta)
+    n_targets = targets.projection.shape[1]
+    if n_targets < n_bits:
+        raise RefusedError(
+            f"{n_bits} bits cannot be learned from {n_targets} landmarks of kernel and graphs together: the rows "
+            "repeat too much, or too few landmarks were asked for; use fewer bits or more landmarks."
+        )
+    return targets
+
+
+def leading_targets(factors: GraphFactors, sums: KernelSums, n_bits: int, *, beta: float, delta: float) -> Targets:
+    """The best targets and their hash functions, at most n_bits and at most as many as factors and features.
 
     Symbols: U_K diag(kappa) U_K^T the centred kernel Gram; V_K = K_c U_K sqrt(beta / (kappa + delta));
     V = [V_g, V_K] (N, q + R), V^T V = Omega diag(e) Omega^T; Y = sqrt(N) V Omega_P e_P^(-1/2).
@@ -171,39 +195,35 @@ def solve_targets(
     mixing_k = vectors * np.sqrt(beta / (kappa + delta))
     corner = factors.mixing.T @ (sums.cross @ mixing_k)
     gram = np.block([[factors.gram, corner], [corner.T, np.diag(beta * kappa / (kappa + delta))]])
-    if len(gram) < n_bits:
-        raise RefusedError(
-            f"{n_bits} bits cannot be learned from {len(gram)} landmarks of kernel and graphs together: the rows "
-            "repeat too much, or too few landmarks were asked for; use fewer bits or more landmarks."
-        )
-    values, omega = _largest_eigenpairs(gram, n_bits)
+    n_targets = min(n_bits, len(gram))
+    values, omega, rank = _largest_eigenpairs(gram, n_targets)
     omega *= np.sqrt(n_rows / values)
     q = len(factors.means)
     graph_weights, kernel_weights = factors.mixing @ omega[:q], mixing_k @ omega[q:]
     kernel_by_targets = sums.cross.T @ graph_weights + sums.gram @ kernel_weights
     projection = vectors @ ((vectors.T @ kernel_by_targets) / (kappa + delta)[:, None])
-    constant = 2 * len(factors.graphs) * gamma / (2 + gamma) + beta
     # at the ridge solution |K W + 1 b - Y|^2 + delta |W|^2 = |Y|^2 - <W, K_c^T Y>, and |Y|^2 = N P
-    misfit = n_rows * n_bits - np.sum(projection * kernel_by_targets) - delta * np.sum(projection**2)
+    misfit = n_rows * n_targets - np.sum(projection * kernel_by_targets) - delta * np.sum(projection**2)
     return Targets(
         graph_weights,
         kernel_weights,
         factors.means @ graph_weights + sums.means @ kernel_weights,
         projection,
         -(sums.means @ projection),
-        float(n_rows * np.sum(constant - values)),
+        float(n_rows * np.sum(factors.constant + beta - values)),
         float(misfit),
+        rank,
     )
 
 
-def _largest_eigenpairs(gram: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues in falling order and sign-fixed eigenvectors; values that are rounding are lifted off zero."""
+def _largest_eigenpairs(gram: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray, int]:
+    """Eigenvalues in falling order, sign-fixed eigenvectors, rank; values that are rounding are lifted off zero."""
     size = len(gram)
     values, vectors = scipy.linalg.eigh(
         gram, subset_by_index=[size - n_pairs, size - 1], driver="evr", check_finite=False
     )
-    floor = SMALLEST_EIGENVALUE * values[-1]
-    return np.maximum(values[::-1], floor), fix_signs(vectors[:, ::-1])
+    floor = max(SMALLEST_EIGENVALUE * values[-1], 1e-200)  # above 0 even where all rows are equal
+    return np.maximum(values[::-1], floor), fix_signs(vectors[:, ::-1]), int(np.sum(values > floor))
 
 
 def target_rows(kernel: Any, targets: Targets, sizes: tuple[int, ...], *pairs: Any) -> Any:

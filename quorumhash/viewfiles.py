@@ -28,7 +28,7 @@ def read_views(sources: Sequence[str]) -> Views:
     if len(sources) == 1 and ("=" not in sources[0] or Path(sources[0]).is_file()):
         path = Path(sources[0])
         if path.suffix == ".npz":
-            return Views(_read_archive(path))
+            return Views(read_archive(path))
         if path.suffix == ".npy":
             return Views({path.stem: read_array(path)})
         raise ViewsError(f"views must be a .npz file or name=path.npy for each view, got {path}.")
@@ -42,7 +42,8 @@ def read_views(sources: Sequence[str]) -> Views:
     return Views({name: read_array(Path(path_text)) for name, _, path_text in pairs})
 
 
-def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
+def read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """All arrays of a .npz file by name; no objects, nothing is unpickled."""
     _require_file(path)
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -8,28 +8,48 @@ import pytest
 ROOT = Path(__file__).parents[1] / "quorumhash"
 
 LEVELS = [
-    {"_version", "errors"},
-    {"atomic", "matrices", "patches", "progress"},
-    {"views"},
-    {"engines.base", "evaluation", "codes"},
-    {"engines.threads"},
-    {"engines"},
-    {"corruption", "scaling", "similarity", "proximal"},
     {
-        "checks", "directions", "landmarks", "querykernel", "sweeps", "targets", "modelfile", "viewfiles",
-        "datasets.base",
+        "_version", "atomic", "bench", "bench.settings", "engines.base", "errors", "printing", "progress", "steps",
+        "steps.simplex", "steps.thresholds", "supervision",
     },
-    {"kernelspace", "consensus", "datasets.digits"},
-    {"datasets", "encoding", "joinedgraph", "hashers.columns", "hashers.plain"},
-    {"hashers.base"},
     {
-        "hashers.agh", "hashers.epamh", "hashers.imh", "hashers.itq", "hashers.kitq", "hashers.klsh", "hashers.lsh",
-        "hashers.pcah", "hashers.rmvh", "hashers.sh",
+        "_drawing", "bench.paneltable", "bench.provenance", "codes", "evaluation", "hashers.plain", "matrices",
+        "modelfile", "patches", "similarity",
     },
+    {"engines.threads", "overlap", "report", "views"},
+    {
+        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns", "viewfiles",
+        "viewworth",
+    },
+    {"datasets.digits", "datasets.files", "hashers.base", "proximal", "scaling"},
+    {
+        "checks", "datasets.coco5", "datasets.mfeat", "landmarks", "nested", "querykernel", "steps.agreement",
+        "steps.directions", "steps.smoothness", "sweeps", "targets",
+    },
+    {
+        "calibration", "consensus", "coordinates", "datasets", "evidence", "hashers.epamh", "hashers.itq",
+        "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "repair", "steps.averagedgraph",
+        "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
+    },
+    {
+        "encoding", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh", "hashers.ssh", "steps.bounds",
+        "steps.centredkernels", "steps.classgraph", "steps.joinedgraph", "trust",
+    },
+    {
+        "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
+        "hashers.view_select", "steps.kernelridge", "steps.neighbourhood", "steps.subspace", "trustlearning",
+    },
+    {"hashers.knn_repair", "hashers.rpca", "hashers.vote", "judging", "steps.crossview"},
+    {"hashers.repair", "quorum"},
+    {"hashers.quorum"},
     {"hashers"},
-    {"experiment", "doctor", "_drawing"},
-    {"report"},
-    {"demo"},
+    {"bench.weighting"},
+    {"bench.panel", "experiment"},
+    {"bench.runs", "demo"},
+    {"bench.workbench"},
+    {"bench.scores"},
+    {"bench.panelpage"},
+    {"bench.cli"},
     {"cli"},
 ]  # fmt: skip
 OPTIONAL = {"torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "psycopg"}

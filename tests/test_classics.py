@@ -6,15 +6,15 @@ import scipy.linalg
 from sklearn.decomposition import PCA, KernelPCA
 
 import quorumhash as qh
-from quorumhash.directions import graph_vectors, principal_directions, random_frames
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.evaluation import chance_precision, shared_labels
 from quorumhash.hashers.agh import ROUNDING, second_thresholds
 from quorumhash.hashers.epamh import turns_to_common_code
 from quorumhash.hashers.imh import laplacian_places
 from quorumhash.hashers.sh import slowest_waves
-from quorumhash.joinedgraph import put_neighbours
 from quorumhash.scaling import joined_rows
+from quorumhash.steps.directions import graph_vectors, principal_directions, random_frames
+from quorumhash.steps.joinedgraph import put_neighbours
 from quorumhash.views import Views
 
 CLASSICS = ("klsh", "sh", "pcah", "agh", "imh", "kitq", "epamh")

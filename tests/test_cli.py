@@ -65,7 +65,7 @@ def test_named_arrays_subsets_labels_and_text_output(folder):
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
-    assert "Wrote items.qh: rmvh, 8 bits, from Views(200 rows: pixels 64, profiles 46)" in done.stdout
+    assert "Wrote items.qh: quorum, 8 bits, from Views(200 rows: pixels 64, profiles 46)" in done.stdout
     done = quorumhash("encode", "items.qh", "profiles=profiles.npy", "-o", "c.npy", "--unpacked", cwd=folder)
     assert "200 codes of 8 bits (8 bytes each)" in done.stdout
     assert np.load(folder / "c.npy").shape == (200, 8)
@@ -83,7 +83,7 @@ def test_named_arrays_subsets_labels_and_text_output(folder):
         (["fit", "pixels.npy", "profiles.npy"], "several views must be given as name=path.npy each"),
         (["fit", "a=pixels.npy", "a=profiles.npy"], "a view is named twice"),
         (["fit", "views.npz", "--method", "magic"], "--method must be one of"),
-        (["fit", "views.npz", "--bits", "0"], "n_bits of ConsensusHasher must be a whole number from 1 up, got 0"),
+        (["fit", "views.npz", "--bits", "0"], "n_bits of QuorumHasher must be a whole number from 1 up, got 0"),
         (["fit", "views.npz", "--bits", "8", "--method", "lsh", "-o", "no/such/items.qh"], "no/such/items.qh"),
         (["fit", "views.npz", "--engine", "gpu"], "engine must be"),
         (["encode", "views.npz", "views.npz"], "views.npz"),
@@ -118,7 +118,7 @@ def test_devices_links_and_folders_are_not_replaced(folder):
 def test_warnings_are_one_line(folder):
     """Six different rows leave the consensus with fewer dimensions than bits."""
     np.savez(folder / "few.npz", a=np.tile(np.random.default_rng(0).standard_normal((6, 3)), (10, 1)))
-    done = quorumhash("fit", "few.npz", "--bits", 8, cwd=folder)
+    done = quorumhash("fit", "few.npz", "--bits", 8, "--method", "rmvh", cwd=folder)
     assert done.returncode == 0, done.stderr
     notes = [line for line in done.stderr.splitlines() if line.startswith("quorumhash: note: the consensus has rank")]
     assert len(notes) == 1

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import quorumhash.demo as demo
+from quorumhash.bench.settings import Setting
 from quorumhash.datasets import load_dataset
 from quorumhash.evaluation import chance_precision
 from quorumhash.experiment import (
-    Setting,
     chance_outcome,
     float_distances,
     measure_outcome,

@@ -151,7 +151,7 @@ def test_links_between_pages_resolve(page):
 
 def test_every_file_of_the_library_is_a_room():
     rows = table_rows(section((DOCS / "architecture.md").read_text(), "Rooms"))
-    named = [row[0].strip("`") for row in rows[1:]]
+    named = [row[0].strip("`") for row in rows if row[0] != "file"]
     assert sorted(named) == sorted(path.relative_to(LIBRARY).as_posix() for path in LIBRARY.rglob("*.py"))
 
 

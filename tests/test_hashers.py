@@ -22,6 +22,8 @@ from quorumhash.modelfile import read_model, write_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::quorumhash.errors.RankWarning")
 N_BITS = 13  # no multiple of 8
+N_ROWS = 300
+QUICK = {"max_iter": 6, "n_steps": 10}
 LIMITED = {"itq", "rmvh"}  # to the number of features or rows
 DRAWS_NOTHING = {"pcah", "sh"}  # the seed has no say
 
@@ -33,7 +35,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def train(digits):
-    return digits.views[digits.train_rows[:400]]
+    return digits.views[digits.train_rows[:N_ROWS]]
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,9 @@ def queries(digits):
 
 
 def make(name, n_bits=N_BITS, **more):
-    quick = {"max_iter": 6} if name == "rmvh" else {}
-    return qh.HASHERS[name](n_bits=n_bits, **{**quick, **more})
+    hasher = qh.HASHERS[name](n_bits=n_bits)
+    quick = {key: value for key, value in QUICK.items() if key in hasher.get_params()}
+    return hasher.set_params(**{**quick, **more})
 
 
 @pytest.fixture(scope="module", params=sorted(qh.HASHERS))
@@ -68,30 +71,29 @@ def test_codes_are_packed_bits_of_the_scores(fitted, queries):
     np.testing.assert_array_equal(unpack_bits(codes, N_BITS), bits)
 
 
-@pytest.mark.parametrize("n_bits", [1, 8, 9, 64])
+@pytest.mark.parametrize("n_bits", [1, 9, 64])
 def test_any_number_of_bits(name, train, n_bits):
-    assert make(name, n_bits).fit(train).transform(train).shape == (400, -(-n_bits // 8))
+    assert make(name, n_bits).fit(train).transform(train).shape == (N_ROWS, -(-n_bits // 8))
 
 
-def test_same_seed_same_bits_other_seed_others(name, train):
-    first, again = (make(name).fit(train).transform(train) for _ in range(2))
+def test_same_seed_same_bits_other_seed_others(name, fitted, train):
+    first, again = fitted.transform(train), make(name).fit(train).transform(train)
     np.testing.assert_array_equal(first, again)
     other = make(name, random_state=1).fit(train).transform(train)
     assert (other != first).any() == (name not in DRAWS_NOTHING)
 
 
-def test_threads_and_blocks_do_not_change_the_bits(name, train):
-    reference = make(name).fit(train)
-    scores = reference.decision_function(train)
-    for engine in (ThreadsEngine(1), ThreadsEngine(3), *(ThreadsEngine(2, block_rows=rows) for rows in (25, 400))):
+def test_threads_and_blocks_do_not_change_the_bits(name, fitted, train):
+    scores = fitted.decision_function(train)
+    for engine in (ThreadsEngine(1), ThreadsEngine(3), ThreadsEngine(2, block_rows=25)):
         other = make(name).fit(train, engine=engine).decision_function(train, engine=engine)
         clear = np.abs(scores) > 1e-4 * scores.std(axis=0)
         assert ((scores >= 0) == (other >= 0))[clear].all()
 
 
 def test_new_items_need_no_refit_and_do_not_depend_on_their_company(fitted, queries):
-    together = fitted.decision_function(queries)
-    alone = np.vstack([fitted.decision_function(queries[[i]]) for i in range(len(queries))])
+    together = fitted.decision_function(queries)[:20]
+    alone = np.vstack([fitted.decision_function(queries[[i]]) for i in range(20)])
     np.testing.assert_allclose(alone, together, atol=1e-5)
 
 
@@ -130,7 +132,7 @@ def test_missing_values_and_views_in_fit(name, digits, train, queries):
     holes = qh.damage(qh.damage(train, "drop_view", rate=0.2), "drop_values", rate=0.1)
     assert any(holes.is_incomplete(view) for view in holes)
     hasher = make(name).fit(holes)
-    relevance = shared_labels(digits.labels[digits.query_rows[:60]], digits.labels[digits.train_rows[:400]])
+    relevance = shared_labels(digits.labels[digits.query_rows[:60]], digits.labels[digits.train_rows[:N_ROWS]])
     distances = hamming_distances(hasher.transform(queries), hasher.transform(holes))
     assert qh.mean_average_precision(relevance, distances) > 1.5 * chance_precision(relevance)
 
@@ -147,7 +149,7 @@ def test_kinds_of_input_give_the_same_codes(fitted, queries):
         np.testing.assert_allclose(fitted.decision_function(kind), expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int32, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float16, np.uint8])
 def test_number_types(name, train, dtype):
     views = {view: np.round(train[view] * 3).astype(dtype) for view in ("pixels", "profiles")}
     as_float = {view: matrix.astype(np.float64) for view, matrix in views.items()}
@@ -176,8 +178,9 @@ def test_bad_numbers_of_bits(name, train, n_bits):
 
 
 def test_refusals_come_with_a_reason(name, train):
-    with pytest.raises(qh.RefusedError, match="learns without pairs"):
-        make(name).fit(train, similar_pairs=np.array([[0, 1]]))
+    if not qh.HASHERS[name].uses_pairs:
+        with pytest.raises(qh.RefusedError, match="learns without pairs"):
+            make(name).fit(train, similar_pairs=np.array([[0, 1]]))
     with pytest.raises(qh.RefusedError, match="n_samples=1"):
         make(name).fit(train[:1])
     with pytest.raises(qh.ParameterError, match="engine must be"):
@@ -247,8 +250,8 @@ def test_model_files_round_trip(fitted, queries, tmp_path):
     assert (tmp_path / "again.qh").read_bytes() == path.read_bytes()
 
 
-def test_the_same_fit_has_the_same_fingerprint(name, train):
-    first, again = make(name).fit(train), make(name).fit(train)
+def test_the_same_fit_has_the_same_fingerprint(name, fitted, train):
+    first, again = make(name).fit(train), fitted
     assert first.fingerprint() == again.fingerprint()
     if "verbose" in first.get_params():
         assert first.set_params(verbose=True).fingerprint() == again.fingerprint()
@@ -263,7 +266,7 @@ def test_a_model_file_without_its_history_is_read(fitted, queries, tmp_path):
 
 
 def test_fingerprints_tell_models_apart(name, fitted, train):
-    other = make(name, random_state=5).fit(train[:300])
+    other = make(name, random_state=5).fit(train[:250])
     assert other.fingerprint() != fitted.fingerprint()
     if name in DRAWS_NOTHING:
         assert make(name, random_state=5).fit(train).fingerprint() == fitted.fingerprint()
@@ -329,8 +332,8 @@ def test_model_files_hold_numbers_only(fitted, tmp_path):
             np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
 
 
-def test_score_needs_labels(name, digits, train):
-    labels = digits.labels[digits.train_rows[:400]]
+def test_score_needs_labels(name, fitted, digits, train):
+    labels = digits.labels[digits.train_rows[:N_ROWS]]
     hasher = make(name).fit(train, labels)
     assert 0.1 < hasher.score(train[:50], labels[:50]) <= 1
     texts = np.array([f"digit {label}" for label in labels])
@@ -338,15 +341,15 @@ def test_score_needs_labels(name, digits, train):
         hasher.score(train[:50], labels[:50])
     )
     with pytest.raises(qh.ParameterError, match="fit\\(X, y\\) with labels"):
-        make(name).fit(train).score(train[:50], labels[:50])
+        fitted.score(train[:50], labels[:50])
     with pytest.raises(qh.ParameterError, match="labels must have one entry per row"):
         make(name).fit(train, labels[:7])
 
 
 def test_grid_search_and_cross_validation_on_views(name, digits, train):
-    labels = digits.labels[digits.train_rows[:400]]
+    labels = digits.labels[digits.train_rows[:N_ROWS]]
     quick = clone(make(name))
-    search = GridSearchCV(quick, {"n_bits": [4, 24]}, cv=2).fit(train, labels)
+    search = GridSearchCV(quick, {"n_bits": [4, 24]}, cv=2, refit=False).fit(train, labels)
     assert search.best_params_["n_bits"] in (4, 24)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert np.isfinite(cross_validate(quick, train, labels, cv=2)["test_score"]).all()
@@ -354,7 +357,7 @@ def test_grid_search_and_cross_validation_on_views(name, digits, train):
 
 def test_pipeline(name, train):
     pipeline = make_pipeline(FunctionTransformer(), make(name))
-    assert pipeline.fit(train).transform(train).shape == (400, 2)
+    assert pipeline.fit(train).transform(train).shape == (N_ROWS, 2)
 
 
 def test_frames_with_column_groups(name, train):
@@ -425,8 +428,9 @@ def broken_parts(value):
     """Every array of a learned value cut short by a row, one at a time."""
     if isinstance(value, np.ndarray):
         yield value[:-1]
-        yield value.astype(np.int64)
-        yield np.full_like(value, np.nan)
+        if value.size:
+            yield value.astype(np.int64)
+            yield np.full_like(value, np.nan)
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from ({**value, key: broken} for broken in broken_parts(item))

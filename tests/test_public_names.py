@@ -8,10 +8,12 @@ import sys
 import quorumhash
 
 PUBLIC = [
-    "AnchorGraphHasher", "ConsensusHasher", "DATASETS", "Dataset", "EPAMHHasher", "HASHERS", "ITQHasher",
-    "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher", "LSHHasher", "ModelFileError", "PCAHasher",
-    "ParameterError", "QuorumHashError", "RankWarning", "RefusedError", "SpectralHasher", "Views", "ViewsError",
-    "damage", "hamming_distances", "load", "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows",
+    "AnchorGraphHasher", "CHMSHasher", "CKHHasher", "ConsensusHasher", "DATASETS", "Dataset", "EPAMHHasher",
+    "GCCAHasher", "HASHERS", "ITQHasher", "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher",
+    "KnnRepairITQHasher", "LSHHasher", "MFHHasher", "MVLHHasher", "ModelFileError", "PCAHasher", "ParameterError",
+    "QuorumHashError", "QuorumHasher", "RankWarning", "RefusedError", "RepairITQHasher", "RobustPCAHasher",
+    "SSHHasher", "SpectralHasher", "ViewSelectHasher", "Views", "ViewsError", "VoteHasher", "damage",
+    "hamming_distances", "load", "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows",
     "neighbour_recall", "precision_recall", "shared_labels", "__version__",
 ]  # fmt: skip
 

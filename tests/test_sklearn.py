@@ -7,6 +7,7 @@ import quorumhash as qh
 
 # bits stay below the two features and few rows that the checks use
 ESTIMATORS = [
+    qh.QuorumHasher(n_bits=3),
     qh.LSHHasher(n_bits=3),
     qh.ITQHasher(n_bits=1),
     qh.ConsensusHasher(n_bits=1, max_iter=3),
@@ -17,6 +18,17 @@ ESTIMATORS = [
     qh.InductiveManifoldHasher(n_bits=3),
     qh.KernelITQHasher(n_bits=3),
     qh.EPAMHHasher(n_bits=3),
+    qh.VoteHasher(n_bits=3),
+    qh.RepairITQHasher(n_bits=3),
+    qh.KnnRepairITQHasher(n_bits=3),
+    qh.GCCAHasher(n_bits=3),
+    qh.RobustPCAHasher(n_bits=3),
+    qh.ViewSelectHasher(n_bits=3),
+    qh.MFHHasher(n_bits=3),
+    qh.CHMSHasher(n_bits=3, max_iter=3),
+    qh.CKHHasher(n_bits=3),
+    qh.SSHHasher(n_bits=3),
+    qh.MVLHHasher(n_bits=3, max_iter=3),
 ]
 
 
@@ -26,6 +38,10 @@ OF_FLOAT32 = (
     qh.KernelITQHasher,
     qh.AnchorGraphHasher,
     qh.InductiveManifoldHasher,
+    qh.VoteHasher,
+    qh.ViewSelectHasher,
+    qh.CKHHasher,
+    qh.MVLHHasher,
 )
 
 

@@ -15,7 +15,7 @@ def solve(toy, n_bits, gamma, beta, delta):
     kernel = toy.engine.put(toy.kernel)
     zero = toy.engine.put(np.zeros_like(toy.kernel))
     _, sums = _sums(State(kernel, (zero,), 1.0, 1.0, 1.0), factors, toy.engine)
-    targets = solve_targets(factors, sums, n_bits, gamma=gamma, beta=beta, delta=delta)
+    targets = solve_targets(factors, sums, n_bits, beta=beta, delta=delta)
     rows = toy.engine.map_rows(target_rows, kernel, targets, factors.sizes, *factors.walked())
     return targets, toy.engine.get(rows)
 

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from quorumhash import (
+    HASHERS,
     AnchorGraphHasher,
     ConsensusHasher,
     EPAMHHasher,
@@ -132,7 +133,16 @@ CASES = {
     "project": (ConsensusHasher(n_bits=16, max_iter=5, query_kernel="project"), holed_views),
     "robust": (ConsensusHasher(n_bits=16, max_iter=5, query_kernel="robust"), holed_views),
     "prototypes": (ConsensusHasher(n_bits=16, max_iter=5, out_of_sample="prototypes"), holed_views),
+    "mfh": (HASHERS["mfh"](n_bits=16, rotate=True), holed_views),
+    "chms": (HASHERS["chms"](n_bits=16, max_iter=5), holed_views),
+    "ckh": (HASHERS["ckh"](n_bits=16, rotate=True), holed_views),
+    "ssh": (HASHERS["ssh"](n_bits=16), holed_views),
+    "ssh, distance": (HASHERS["ssh"](n_bits=16, criterion="distance"), holed_views),
+    "mvlh": (HASHERS["mvlh"](n_bits=16), holed_views),
 }
+for defence in ("vote", "repair_itq", "knn_repair_itq", "gcca_itq", "rpca_itq", "view_select"):
+    CASES[defence] = (HASHERS[defence](n_bits=16), whole_views)
+    CASES[f"{defence}, holes"] = (HASHERS[defence](n_bits=16), holed_views)
 
 
 @pytest.fixture(params=CASES)

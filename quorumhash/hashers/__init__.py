@@ -10,35 +10,60 @@ from quorumhash.checks import check_widths, require
 from quorumhash.errors import ModelFileError
 from quorumhash.hashers.agh import AnchorGraphHasher
 from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.chms import CHMSHasher
+from quorumhash.hashers.ckh import CKHHasher
 from quorumhash.hashers.epamh import EPAMHHasher
+from quorumhash.hashers.gcca import GCCAHasher
 from quorumhash.hashers.imh import InductiveManifoldHasher
 from quorumhash.hashers.itq import ITQHasher
 from quorumhash.hashers.kitq import KernelITQHasher
 from quorumhash.hashers.klsh import KLSHHasher
+from quorumhash.hashers.knn_repair import KnnRepairITQHasher
 from quorumhash.hashers.lsh import LSHHasher
+from quorumhash.hashers.mfh import MFHHasher
+from quorumhash.hashers.mvlh import MVLHHasher
 from quorumhash.hashers.pcah import PCAHasher
 from quorumhash.hashers.plain import from_plain
+from quorumhash.hashers.quorum import QuorumHasher
+from quorumhash.hashers.repair import RepairITQHasher
 from quorumhash.hashers.rmvh import ConsensusHasher
+from quorumhash.hashers.rpca import RobustPCAHasher
 from quorumhash.hashers.sh import SpectralHasher
+from quorumhash.hashers.ssh import SSHHasher
+from quorumhash.hashers.view_select import ViewSelectHasher
+from quorumhash.hashers.vote import VoteHasher
 from quorumhash.modelfile import read_model
 
 __all__ = [
     "HASHERS",
     "AnchorGraphHasher",
     "BaseHasher",
+    "CHMSHasher",
+    "CKHHasher",
     "ConsensusHasher",
     "EPAMHHasher",
+    "GCCAHasher",
     "ITQHasher",
     "InductiveManifoldHasher",
     "KLSHHasher",
     "KernelITQHasher",
+    "KnnRepairITQHasher",
     "LSHHasher",
+    "MFHHasher",
+    "MVLHHasher",
     "PCAHasher",
+    "QuorumHasher",
+    "RepairITQHasher",
+    "RobustPCAHasher",
+    "SSHHasher",
     "SpectralHasher",
+    "ViewSelectHasher",
+    "VoteHasher",
     "load",
 ]
 
 HASHERS: dict[str, type[BaseHasher]] = {
+    "quorum": QuorumHasher,
     "rmvh": ConsensusHasher,
     "itq": ITQHasher,
     "lsh": LSHHasher,
@@ -49,6 +74,17 @@ HASHERS: dict[str, type[BaseHasher]] = {
     "imh": InductiveManifoldHasher,
     "kitq": KernelITQHasher,
     "epamh": EPAMHHasher,
+    "mfh": MFHHasher,
+    "chms": CHMSHasher,
+    "ckh": CKHHasher,
+    "ssh": SSHHasher,
+    "mvlh": MVLHHasher,
+    "vote": VoteHasher,
+    "repair_itq": RepairITQHasher,
+    "knn_repair_itq": KnnRepairITQHasher,
+    "gcca_itq": GCCAHasher,
+    "rpca_itq": RobustPCAHasher,
+    "view_select": ViewSelectHasher,
 }
 
 

@@ -8,22 +8,21 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace
 
-from quorumhash.checks import check_scalings, check_shape, check_switch, require
-from quorumhash.directions import mixing_for_bits
+from quorumhash.checks import check_graph_parameters, check_scalings, check_shape, check_switch, require
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError
 from quorumhash.hashers.base import BaseHasher
-from quorumhash.joinedgraph import (
-    check_graph_parameters,
+from quorumhash.kernelspace import ViewGraph
+from quorumhash.landmarks import landmarks_for_bits
+from quorumhash.scaling import Scaling, learn_scalings
+from quorumhash.similarity import collect_at_landmarks, spread_to_rows
+from quorumhash.steps.directions import mixing_for_bits
+from quorumhash.steps.joinedgraph import (
     check_joined_graph,
     learn_joined_graph,
     put_neighbours,
     slowest_vectors,
 )
-from quorumhash.kernelspace import ViewGraph
-from quorumhash.landmarks import landmarks_for_bits
-from quorumhash.scaling import Scaling, learn_scalings
-from quorumhash.similarity import collect_at_landmarks, spread_to_rows
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ file can hold them without pickle.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -44,6 +44,9 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     view_widths_: dict[str, int]
     n_features_in_: int
     n_bits_: int
+    uses_pairs: ClassVar[bool] = False
+    _training_labels: npt.NDArray[Any] | None  # there while `fit` runs, for methods that learn from labels
+    _training_pairs: npt.NDArray[np.int64] | None  # the same for pairs of rows known to be alike
 
     def handles(self, views: Views) -> tuple[bool, str]:  # noqa: ARG002
         """Whether the method can face these views at this setting, and if not, why."""
@@ -71,7 +74,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X : Views or anything Views accepts
             One row per item.
         y : array, optional
-            Labels. Methods without labels use them only as the default `score`'s truth.
+            Labels. Methods that learn without labels use them only as the default `score`'s truth.
         similar_pairs : array (n_pairs, 2), optional
             Rows known to be alike, for methods that use them; the others refuse them.
         engine : str or Engine
@@ -82,9 +85,14 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         views = Views(X)
         labels = None if y is None else _checked_labels(y, len(views))
         seed = _seed(self.random_state)
-        self._check_setting(views, similar_pairs, memory_budget)
-        with open_engine(engine) as opened:
-            self._fit(views, opened, seed)
+        self._training_labels = labels
+        self._training_pairs = None if similar_pairs is None else _checked_pairs(similar_pairs, len(views))
+        try:
+            self._check_setting(views, similar_pairs, memory_budget)
+            with open_engine(engine) as opened:
+                self._fit(views, opened, seed)
+        finally:
+            del self._training_labels, self._training_pairs
         learn_columns(self, X)
         self.view_widths_ = views.widths
         self.n_features_in_ = views.shape[1]
@@ -101,7 +109,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_parameters()
         if len(views) < 2:
             raise RefusedError(f"{name} cannot learn from n_samples={len(views)}: give 2 rows or more.")
-        if similar_pairs is not None:
+        if similar_pairs is not None and not self.uses_pairs:
             raise RefusedError(f"{name} learns without pairs: leave similar_pairs out.")
         fits, reason = self.handles(views)
         if not fits:
@@ -133,17 +141,23 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ViewsError("there are no rows to encode: found views with 0 sample(s), at least 1 is required.")
         return Views(X).aligned(self.view_widths_, type(self).__name__)
 
-    def decision_function(self, X: Any, *, engine: EngineLike = "threads") -> npt.NDArray[np.float64]:
+    def decision_function(self, X: Any, *, engine: EngineLike = "threads", **options: Any) -> npt.NDArray[np.float64]:
         """Scores before the sign, (n, n_bits): how sure each bit is; for asymmetric search."""
         views = self._entered(X)
         with open_engine(engine) as opened:
-            return self._scores(views, opened)
+            scores: Callable[..., npt.NDArray[np.float64]] = self._scores  # of a method with options of its own
+            return scores(views, opened, **options)
 
-    def transform(self, X: Any, *, packed: bool = True, engine: EngineLike = "threads") -> npt.NDArray[np.uint8]:
-        """Codes, uint8: (n, ceil(n_bits / 8)) packed as np.packbits does, or (n, n_bits) of 0 and 1."""
+    def transform(
+        self, X: Any, *, packed: bool = True, engine: EngineLike = "threads", **options: Any
+    ) -> npt.NDArray[np.uint8]:
+        """Codes, uint8: (n, ceil(n_bits / 8)) packed as np.packbits does, or (n, n_bits) of 0 and 1.
+
+        `options` are those of the method; most have none.
+        """
         if not packed and _get_output_config("transform", self)["dense"] != "default":
             raise ParameterError("packed=False gives plain arrays: call set_output(transform='default') first.")
-        bits = scores_to_bits(self.decision_function(X, engine=engine))
+        bits = scores_to_bits(self.decision_function(X, engine=engine, **options))
         return pack_bits(bits) if packed else bits
 
     def score(self, X: Any, y: Any) -> float:
@@ -218,6 +232,17 @@ def _checked_labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
     if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
         return labels.astype(np.int64)
     return labels
+
+
+def _checked_pairs(pairs: Any, n_rows: int) -> npt.NDArray[np.int64]:
+    rows = np.asarray(pairs)
+    if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu" or not len(rows):
+        raise ParameterError(
+            f"similar_pairs must be whole numbers of shape (n_pairs, 2), got {rows.dtype} {rows.shape}."
+        )
+    if rows.min() < 0 or rows.max() >= n_rows:
+        raise ParameterError(f"similar_pairs must name rows from 0 to {n_rows - 1}, got {rows.min()} to {rows.max()}.")
+    return rows.astype(np.int64)
 
 
 def _same_labels(*labels: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:

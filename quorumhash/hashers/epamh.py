@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace
 
 from quorumhash.checks import check_count, check_scalings, check_shape
-from quorumhash.directions import pad_columns, principal_directions
 from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import BaseHasher
-from quorumhash.scaling import Scaling, centred, learn_scalings, linear_scores, put_views
+from quorumhash.proximal import signs
+from quorumhash.scaling import Scaling, learn_scalings, linear_scores, put_views, separate_rows
+from quorumhash.steps.directions import pad_columns, principal_directions
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
@@ -124,17 +124,13 @@ def turns_to_common_code(
 
 
 def _view_scatters(scalings: tuple[Scaling, ...], *blocks: Any) -> Any:
-    parts = _scaled_views(scalings, *blocks)
+    parts = separate_rows(scalings, *blocks)
     return tuple(part.T @ part for part in parts)
 
 
 def _view_scores(scalings: tuple[Scaling, ...], directions: tuple[Any, ...], *blocks: Any) -> Any:
-    parts = _scaled_views(scalings, *blocks)
+    parts = separate_rows(scalings, *blocks)
     return tuple(part @ direction for part, direction in zip(parts, directions, strict=True))
-
-
-def _scaled_views(scalings: tuple[Scaling, ...], *blocks: Any) -> list[Any]:
-    return [centred(block, scaling.mean) * scaling.factor for block, scaling in zip(blocks, scalings, strict=True)]
 
 
 def _squares(*scores: Any) -> Any:
@@ -144,6 +140,5 @@ def _squares(*scores: Any) -> Any:
 def _code_by_scores(turns: tuple[Any, ...], *scores: Any) -> Any:
     """B^T V_m (P, P) of every view for one block, B = sign(sum_m V_m turn_m)."""
     total = sum(part @ turn for part, turn in zip(scores, turns, strict=True))
-    xp = array_namespace(scores[0])
-    code = 2.0 * xp.astype(total >= 0, scores[0].dtype) - 1.0
+    code = signs(total)
     return tuple(code.T @ part for part in scores)

@@ -7,21 +7,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.checks import check_choice, check_scalings, check_switch
-from quorumhash.directions import graph_vectors, mixing_for_bits
+from quorumhash.checks import check_choice, check_graph_parameters, check_scalings, check_switch
 from quorumhash.engines import Engine
 from quorumhash.hashers.base import BaseHasher
-from quorumhash.joinedgraph import (
-    check_graph_parameters,
+from quorumhash.kernelspace import ViewGraph
+from quorumhash.landmarks import landmarks_for_bits
+from quorumhash.scaling import Scaling, learn_scalings
+from quorumhash.similarity import graph_bandwidth, spread_to_rows, squared_distances
+from quorumhash.steps.directions import graph_vectors, mixing_for_bits
+from quorumhash.steps.joinedgraph import (
     check_joined_graph,
     graph_scores,
     learn_joined_graph,
     put_neighbours,
 )
-from quorumhash.kernelspace import ViewGraph
-from quorumhash.landmarks import landmarks_for_bits
-from quorumhash.scaling import Scaling, learn_scalings
-from quorumhash.similarity import graph_bandwidth, spread_to_rows, squared_distances
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]

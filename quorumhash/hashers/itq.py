@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_scalings, check_shape
-from quorumhash.directions import joined_scatter, pad_columns, principal_directions
 from quorumhash.engines import Engine
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.proximal import rotate_to_bits
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, linear_scores, put_views
+from quorumhash.steps.directions import joined_scatter, pad_columns, principal_directions
 from quorumhash.views import Views
 
 

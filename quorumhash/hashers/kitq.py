@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.checks import check_choice, check_count, check_shape, check_switch
+from quorumhash.checks import check_choice, check_landmarks, check_shape, check_switch
 from quorumhash.consensus import mean_kernel
-from quorumhash.directions import inverse_root, mixing_for_bits, principal_directions
 from quorumhash.engines import Engine
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.kernelspace import (
@@ -20,11 +19,12 @@ from quorumhash.kernelspace import (
     learn_kernel_space,
     mean_kernel_rows,
     mean_kernel_scores,
-    put_presence,
+    walked_views,
 )
 from quorumhash.landmarks import landmarks_for_bits
-from quorumhash.scaling import Scaling, put_views
+from quorumhash.scaling import Scaling
 from quorumhash.similarity import BANDWIDTH_RULES
+from quorumhash.steps.directions import inverse_root, mixing_for_bits, principal_directions
 from quorumhash.views import Views
 
 
@@ -94,8 +94,7 @@ class KernelITQHasher(BaseHasher):
 
     def _check_parameters(self) -> None:
         check_switch("rotate", self.rotate, self)
-        if self.n_landmarks is not None:
-            check_count("n_landmarks", self.n_landmarks, 1, self)
+        check_landmarks(self)
         check_choice("bandwidth", self.bandwidth, BANDWIDTH_RULES, self)
 
     def _check_state(self) -> None:
@@ -111,7 +110,7 @@ class KernelITQHasher(BaseHasher):
             views, engine, seed, n_kernel_landmarks=landmarks_for_bits(self.n_landmarks, self.n_bits, len(views)),
             n_graph_landmarks=0, n_neighbors=1, landmarks="kmeans", bandwidth=self.bandwidth,
         ).kernels  # fmt: skip
-        kernels, rows = tuple(self.kernels_.values()), (put_presence(views, engine), *put_views(views, engine))
+        kernels, rows = tuple(self.kernels_.values()), walked_views(views, engine)
         gram, sums = engine.sum_rows(_kernel_moments, kernels, *rows)
         mean = sums / len(views)
         root = inverse_root(mean_kernel(*landmark_matrix(kernels)))

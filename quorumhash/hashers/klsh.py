@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_choice, check_count, check_shape
 from quorumhash.consensus import mean_kernel
-from quorumhash.directions import inverse_root
 from quorumhash.engines import Engine
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.kernelspace import ViewKernel, check_kernels, kernel_scores, landmark_matrix, learn_kernel_space
 from quorumhash.scaling import Scaling
 from quorumhash.similarity import BANDWIDTH_RULES
+from quorumhash.steps.directions import inverse_root
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.checks import check_scalings, check_shape, check_switch
-from quorumhash.directions import joined_scatter, mixing_for_bits, principal_directions
 from quorumhash.engines import Engine
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, linear_scores, put_views
+from quorumhash.steps.directions import joined_scatter, mixing_for_bits, principal_directions
 from quorumhash.views import Views
 
 

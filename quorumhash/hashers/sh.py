@@ -9,10 +9,10 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_scalings, check_shape, require
-from quorumhash.directions import joined_scatter, principal_directions
 from quorumhash.engines import Engine
 from quorumhash.hashers.base import BaseHasher
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, put_views
+from quorumhash.steps.directions import joined_scatter, principal_directions
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]

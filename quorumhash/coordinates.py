@@ -1,0 +1,156 @@
+"""A view in a few coordinates, with missing values completed by the low-rank model itself.
+
+Two sets per view, from one sample. `coordinates` keep distances: principal components of the view as it is. The
+`signature` is what trust.py looks at: principal components of the features at unit spread each, so that a small feature
+can raise its voice too. Its `grain` are directions in which the view hardly varies: noise lives in all directions, and
+shows there most.
+
+x (d,) features, centred and scaled;  B (d, k) principal directions;  c = B^T x (k,) coordinates;  S (d, s) signature
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace
+
+from quorumhash.checks import check_scaling, check_shape, require
+from quorumhash.proximal import fix_signs
+from quorumhash.scaling import LARGEST_SCALED, Scaling
+
+FloatArray = npt.NDArray[np.float64]
+
+N_COMPONENTS = 128  # per view
+N_COMPONENTS_TOGETHER = 1024  # of all views: their joint covariance is inverted
+FEWEST_COMPONENTS = 16
+N_SIGNATURE, N_GRAIN = 64, 64
+FARTHEST = 4.0  # rows further out than this many median norms are drawn in before anything is learned from them
+LARGEST_DEVIATION = 8.0  # of one feature, in the signature
+COMPLETION_STEPS = 10
+COMPLETION_ROUNDS = 3
+COMPLETION_SHRINKAGE = 0.01  # of the mean variance: keeps a row with few values left from being blown up
+
+
+@dataclass(frozen=True)
+class Components:
+    """What was learned about one view: scale, directions (d, k) with their variances (k,), signature (d, s)."""
+
+    scaling: Scaling
+    levels: FloatArray  # (d,) one over the spread of each scaled feature, 0 where it has none
+    directions: FloatArray
+    variances: FloatArray
+    signature: FloatArray
+    grain: FloatArray  # (d, g)
+
+
+def default_n_components(n_views: int) -> int:
+    """Components per view, where the user does not say.
+
+    >>> [default_n_components(m) for m in (1, 5, 20, 500)]
+    [128, 128, 51, 16]
+    """
+    return max(FEWEST_COMPONENTS, min(N_COMPONENTS, N_COMPONENTS_TOGETHER // n_views))
+
+
+def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
+    """Learn one view from the sampled rows that have it, (s, d) with NaN where values are missing."""
+    scaling, drawn = _learn_scaling(np.asarray(block, dtype=np.float64))
+    missing = np.isnan(drawn)
+    filled = np.where(missing, 0.0, drawn)
+    directions, variances = _principal(filled, n_components)
+    for _ in range(COMPLETION_ROUNDS if missing.any() else 0):
+        filled = _completed(filled, missing, directions, variances)
+        directions, variances = _principal(filled, n_components)
+    spreads = filled.std(axis=0)
+    varies = spreads > 1e-6 * max(float(spreads.max(initial=0.0)), 1e-300)
+    levels = np.where(varies, 1.0 / np.where(varies, spreads, 1.0), 0.0)
+    levelled = np.clip(filled * levels, -LARGEST_DEVIATION, LARGEST_DEVIATION)
+    signature, grain = _signature(levelled)
+    return Components(scaling, levels, directions, variances, signature, grain)
+
+
+def _learn_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
+    """Mean and factor as in scaling.py, and the scaled rows, after far rows were drawn in: one of them could be all."""
+    mean = _column_means(block)
+    norms = np.sqrt(np.nansum((block - mean) ** 2, axis=1))
+    limit = FARTHEST * float(np.median(norms[norms > 0])) if (norms > 0).any() else 1.0
+    shrinking = np.minimum(1.0, limit / np.maximum(norms, 1e-300))[:, None]
+    drawn = mean + (block - mean) * shrinking
+    mean = _column_means(drawn)
+    mean_square = float(np.nansum((drawn - mean) ** 2)) / len(block)
+    factor = 1.0 / np.sqrt(mean_square) if mean_square > 0 else 1.0
+    return Scaling(mean, factor), (drawn - mean) * factor
+
+
+def _column_means(block: FloatArray) -> FloatArray:
+    means: FloatArray = np.nansum(block, axis=0) / np.maximum((~np.isnan(block)).sum(axis=0), 1)
+    return means
+
+
+def _principal(rows: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
+    variances, directions = np.linalg.eigh(rows.T @ rows / len(rows))
+    order = slice(None, -min(n_components, len(variances)) - 1, -1)
+    kept = variances[order] > 1e-12 * max(variances[-1], 1e-300)
+    kept[0] = True  # a constant view still has one coordinate, always 0
+    return fix_signs(directions[:, order][:, kept]), np.maximum(variances[order][kept], 0.0)
+
+
+def _signature(levelled: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The principal directions (d, s), and some (d, g) of the many small ones after them, evenly spread."""
+    directions, _ = _principal(levelled, levelled.shape[1])
+    rest = directions.shape[1] - N_SIGNATURE
+    if rest <= 0:
+        return directions, directions[:, :0]
+    chosen = np.unique(np.linspace(N_SIGNATURE, directions.shape[1] - 1, N_GRAIN).astype(int))
+    return directions[:, :N_SIGNATURE], directions[:, chosen]
+
+
+def _completed(values: Any, missing: Any, directions: Any, variances: Any) -> Any:
+    """Rows with missing entries filled in: coordinates and values by turns, the EM of a low-rank Gaussian."""
+    xp = array_namespace(values)
+    shrinkage = variances / (variances + COMPLETION_SHRINKAGE * variances.mean() + 1e-300)
+    for _ in range(COMPLETION_STEPS):
+        values = xp.where(missing, (values @ directions * shrinkage) @ directions.T, values)
+    return values
+
+
+def scaled_and_completed(components: Components, block: Any) -> Any:
+    """Rows (n, d) centred, scaled, missing values filled in from the others of their row; float64."""
+    xp = array_namespace(block)
+    scaling = components.scaling
+    values = (xp.astype(block, xp.float64) - scaling.mean) * scaling.factor
+    missing = xp.isnan(values)
+    values = xp.clip(xp.where(missing, 0.0, values), -LARGEST_SCALED, LARGEST_SCALED)
+    holed = xp.any(missing, axis=1)
+    if xp.any(holed):
+        part = _completed(values[holed], missing[holed], components.directions, components.variances)
+        values[holed] = part
+    return values
+
+
+def coordinate_rows(components: Components, values: Any) -> Any:
+    """Coordinates (n, k) of completed rows."""
+    return values @ components.directions
+
+
+def signature_rows(components: Components, values: Any) -> Any:
+    """Signature and grain (n, s + g) of completed rows."""
+    xp = array_namespace(values)
+    levelled = xp.clip(values * components.levels, -LARGEST_DEVIATION, LARGEST_DEVIATION)
+    return xp.concat([levelled @ components.signature, levelled @ components.grain], axis=1)
+
+
+def check_components(components: Any, width: int) -> None:
+    """Refuse what are no components of a view of this width."""
+    require(isinstance(components, Components))
+    check_scaling(components.scaling, width)
+    check_shape(components.levels, (width,))
+    for part in (components.directions, components.signature, components.grain):
+        check_shape(part, (width, None))
+    check_shape(components.variances, (components.directions.shape[1],))
+
+
+COMPONENT_PARTS = (Components, Scaling)

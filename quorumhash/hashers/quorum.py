@@ -1,0 +1,215 @@
+"""Quorum: codes that a quorum of the views agrees on; the default method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.checks import check_count, check_shape, is_number, require
+from quorumhash.engines import Engine, open_engine
+from quorumhash.hashers.base import BaseHasher, EngineLike
+from quorumhash.judging import JUDGE_PARTS, check_judge, judged_rows, learn_judge, pair_distances, repaired_rows
+from quorumhash.kernelspace import put_presence
+from quorumhash.landmarks import default_n_landmarks, refuse_rare_views, sample_positions
+from quorumhash.nested import learn_rotation
+from quorumhash.overlap import neighbourhood_lift
+from quorumhash.quorum import (
+    ENCODER_PARTS,
+    Dial,
+    check_encoder,
+    embed_rows,
+    learn_encoder,
+    learn_weighting,
+    placed_rows,
+)
+from quorumhash.repair import BELIEVED, linked_views
+from quorumhash.scaling import put_views
+from quorumhash.supervision import labelled_pairs, memberships, supervised_weights, unlike_pairs
+from quorumhash.viewoptions import call_limits, dial_of, given_weights, source_numbers
+from quorumhash.views import Views
+from quorumhash.viewworth import overlap_weights
+
+FloatArray = npt.NDArray[np.float64]
+
+MOST_LANDMARKS = 3_000  # over all graphs: their ties are one matrix
+FEWEST_DIMENSIONS = 256  # of embed, where the data have them
+
+
+class QuorumHasher(BaseHasher):
+    """Binary codes that stay good when values are noisy, when a view of an item is wrong, and when it is missing.
+
+    Every view of every item is judged by the item's other views, by its density and by how many items share it. What is
+    not believed is replaced by what the believed views predict. The result is turned into a few dimensions, in order of
+    variance, and those into bits. New items pass through the same steps.
+
+    Parameters
+    ----------
+    n_bits : int
+        Bits per code. Codes are nested: the first 64 bits of a longer code are the 64-bit code.
+    objective : {"neighbours", "groups"} or float
+        What near codes mean. "neighbours" (0): the items that were nearest before any damage. "groups" (1): items of
+        the same kind first, by smoothing along landmark graphs, at the price of fewer distinct codes. Or between.
+    view_weights : {"auto", "equal"} or dict of str to float
+        Worth of whole views. "auto": the views whose neighbourhoods agree, or what labels or pairs say if there are
+        any; a view may get 0 and then serves as a witness only. A dict counts views it does not name as 1.
+    sources : dict of str to list of str, optional
+        Views that come from one source (one photo, one text) and err together: they share one vote.
+        Views not named are sources of their own.
+    n_components : int, optional
+        Coordinates kept per view, also the rank of the completion of missing values.
+    n_landmarks : int, optional
+        Landmarks per graph; chosen from the number of rows where not given.
+    n_neighbors : int
+        Landmarks each item is tied to.
+    n_smoothing : int
+        Smoothing steps along the graphs.
+    n_steps : int
+        Rotation steps.
+    random_state : int, generator or None
+        Seed of sample, landmarks and rotation.
+
+    Attributes
+    ----------
+    view_weights_ : dict of str to float
+        Worth of whole views, as chosen or given.
+    suggested_sources_ : dict of str to list of str
+        Views so much alike, given all others, that they may come from one source; a suggestion, not used.
+    judge_, encoder_, rotation_
+        What was learned; see judging.py and quorum.py.
+
+    Examples
+    --------
+    >>> import quorumhash as qh
+    >>> digits = qh.load_dataset("digits")
+    >>> damaged = qh.damage(digits.views, "swap", rate=0.2)
+    >>> hasher = QuorumHasher(n_bits=32).fit(damaged[digits.train_rows])
+    >>> hasher.transform(damaged[digits.query_rows]).shape
+    (297, 4)
+    >>> hasher.reliability(damaged[digits.query_rows]).shape
+    (297, 4)
+    """
+
+    learned = ("view_weights_", "judge_", "encoder_", "rotation_")
+    told = ("suggested_sources_",)
+    parts = (*JUDGE_PARTS, *ENCODER_PARTS)
+    uses_pairs = True
+
+    def __init__(
+        self,
+        n_bits: int = 64,
+        *,
+        objective: Any = "neighbours",
+        view_weights: Any = "auto",
+        sources: Any = None,
+        n_components: int | None = None,
+        n_landmarks: int | None = None,
+        n_neighbors: int = 3,
+        n_smoothing: int = 2,
+        n_steps: int = 50,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.objective = objective
+        self.view_weights = view_weights
+        self.sources = sources
+        self.n_components = n_components
+        self.n_landmarks = n_landmarks
+        self.n_neighbors = n_neighbors
+        self.n_smoothing = n_smoothing
+        self.n_steps = n_steps
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        dial_of(self.objective)
+        for name, least in (("n_neighbors", 1), ("n_smoothing", 1), ("n_steps", 0)):
+            check_count(name, getattr(self, name), least, self)
+        for name in ("n_components", "n_landmarks"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name), 1, self)
+
+    def _check_state(self) -> None:
+        check_judge(self.judge_, list(self.view_widths_.values()))
+        check_encoder(self.encoder_, self.judge_)
+        check_shape(self.rotation_, (self.encoder_.linear.shape[1], self.n_bits_))
+        require(list(self.view_weights_) == list(self.view_widths_))
+        require(all(map(is_number, self.view_weights_.values())))
+
+    def _fit(self, views: Views, engine: Engine, seed: int) -> None:
+        given = given_weights(self.view_weights, views.names)
+        positions = sample_positions(len(views), engine, seed)
+        blocks, present = put_views(views, engine), put_presence(views, engine)
+        here = engine.take_rows(present, positions)
+        refuse_rare_views(views, here)
+        sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
+        sources = source_numbers(self.sources, views.names)
+        self.judge_, coordinates, trust = learn_judge(sample, here, sources, self.n_components)
+        linked = [[views.names[m] for m in group] for group in linked_views(self.judge_.repair)]
+        self.suggested_sources_ = {"+".join(group): group for group in linked}
+        classes = None if self._training_labels is None else memberships(self._training_labels)
+        if classes is not None and not classes.any():
+            classes = None
+        if given is None:
+            believed = dict(zip(views, coordinates, strict=True)), here & (trust >= BELIEVED)
+            given = overlap_weights(neighbourhood_lift(*believed, seed=seed))
+            given = self._supervised(views, given, classes, seed)
+        self.view_weights_ = dict(zip(views, map(float, given), strict=True))
+        weighting = learn_weighting(self.judge_, given)
+        dial = self._dial(len(views), len(weighting.views) + 1)
+        repaired = repaired_rows(self.judge_, np.ones(len(given)), here, *sample.values())
+        labels = None if classes is None or dial.smoothing == 0 else engine.put(classes)
+        rows = {"present": present, "labels": labels, "blocks": blocks}
+        n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
+        self.encoder_ = learn_encoder(self.judge_, weighting, repaired, dial, rows, engine, seed, n_dimensions)
+        placed = placed_rows(self.encoder_, repaired)
+        self.rotation_ = learn_rotation(placed, self.n_bits, engine, seed, self.n_steps)
+
+    def _dial(self, n_rows: int, n_graphs: int) -> Dial:
+        chosen = self.n_landmarks or min(default_n_landmarks(n_rows), MOST_LANDMARKS // n_graphs)
+        return Dial(dial_of(self.objective), self.n_smoothing, chosen, self.n_neighbors)
+
+    def _supervised(self, views: Views, weights: FloatArray, classes: FloatArray | None, seed: int) -> FloatArray:
+        """Weights improved by labels or pairs, if there are any."""
+        if self._training_pairs is not None:
+            alike, unlike = self._training_pairs, unlike_pairs(self._training_pairs, seed)
+        elif classes is not None:
+            alike, unlike = labelled_pairs(classes, seed)
+        else:
+            return weights
+        squares = pair_distances(self.judge_, views, np.concatenate([alike, unlike]))
+        return supervised_weights(squares, len(alike), weights)
+
+    def _scores(self, views: Views, engine: Engine, **options: Any) -> FloatArray:
+        return self._embedded(views, engine, **options) @ self.rotation_
+
+    def _embedded(self, views: Views, engine: Engine, view_weights: Mapping[str, float] | None = None) -> FloatArray:
+        limits = call_limits(view_weights, tuple(self.view_widths_))
+        rows = put_views(views, engine)
+        return engine.get(
+            engine.map_rows(embed_rows, self.judge_, self.encoder_, limits, put_presence(views, engine), *rows)
+        )
+
+    def embed(
+        self, X: Any, *, view_weights: Mapping[str, float] | None = None, engine: EngineLike = "threads"
+    ) -> npt.NDArray[np.float32]:
+        """Dense vectors (n, n_dimensions), repaired and weighted, dimensions in order of variance.
+
+        Codes are their signs after a rotation. For any vector database, or to re-rank what codes found.
+        `view_weights` limits, in this call, how much each view may say of itself (0: as if it were not given).
+        """
+        views = self._entered(X)
+        with open_engine(engine) as opened:
+            return self._embedded(views, opened, view_weights).astype(np.float32)
+
+    def reliability(self, X: Any, *, engine: EngineLike = "threads") -> FloatArray:
+        """How far each view of each row can be believed, (n, n_views) in [0, 1]; NaN where a view is absent.
+
+        A p-value: the share of undamaged rows of that view that look at least as suspicious. `reliability < 0.01` marks
+        damage with 1 % false alarms. The worth of whole views is left out, so values compare across views.
+        """
+        views = self._entered(X)
+        with open_engine(engine) as opened:
+            rows = put_views(views, opened)
+            return opened.get(opened.map_rows(judged_rows, self.judge_, put_presence(views, opened), *rows))

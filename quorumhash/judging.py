@@ -1,0 +1,109 @@
+"""From the rows of all views to trust and repaired coordinates: the tests, the vote and the repair as one step.
+
+Learned on the host, on one seeded sample of rows; applied to any rows, stored or new, block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace, device
+
+from quorumhash.checks import require
+from quorumhash.coordinates import (
+    COMPONENT_PARTS,
+    Components,
+    check_components,
+    coordinate_rows,
+    default_n_components,
+    learn_components,
+    scaled_and_completed,
+    signature_rows,
+)
+from quorumhash.repair import RepairModel, check_repair, learn_repair, repair_rows, shares_kept
+from quorumhash.trust import TRUST_PARTS, TrustModel, check_trust, reliability_rows, trust_rows
+from quorumhash.trustlearning import learn_trust
+from quorumhash.views import Views
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What turns the rows of all views into trust and repaired coordinates."""
+
+    components: tuple[Components, ...]
+    trust: TrustModel
+    repair: RepairModel
+
+
+def learn_judge(
+    sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_], sources: Sequence[int],
+    n_components: int | None = None,
+) -> tuple[Judge, list[FloatArray], FloatArray]:  # fmt: skip
+    """Learn from sampled rows (s, d) per view; gives the judge, and the sample's coordinates and trust (s, M)."""
+    width = n_components or default_n_components(len(sample))
+    components = tuple(learn_components(part[present[:, m]], width) for m, part in enumerate(sample.values()))
+    values = [scaled_and_completed(c, part) for c, part in zip(components, sample.values(), strict=True)]
+    signatures = [signature_rows(c, part) for c, part in zip(components, values, strict=True)]
+    coordinates = [coordinate_rows(c, part) for c, part in zip(components, values, strict=True)]
+    widths = [c.signature.shape[1] for c in components]
+    trust_model = learn_trust(signatures, widths, present, sources)
+    trust = trust_rows(trust_model, present, *signatures)
+    return Judge(components, trust_model, learn_repair(coordinates, trust)), coordinates, trust
+
+
+def described_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[list[Any], list[Any]]:
+    """Coordinates and signatures of every view for one block; zero where a view is absent."""
+    xp = array_namespace(present)
+    coordinates, signatures = [], []
+    for components, block in zip(judge.components, blocks, strict=True):
+        if block is None:
+            shape = present.shape[0], components.directions.shape[0]
+            values = xp.zeros(shape, dtype=xp.float64, device=device(present))
+        else:
+            values = scaled_and_completed(components, block)
+        coordinates.append(coordinate_rows(components, values))
+        signatures.append(signature_rows(components, values))
+    return coordinates, signatures
+
+
+def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
+    """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call."""
+    coordinates, signatures = described_rows(judge, present, *blocks)
+    trust = trust_rows(judge.trust, present, *signatures) * array_namespace(present).astype(present, limits.dtype)
+    return repair_rows(judge.repair, shares_kept(trust, limits), *coordinates)
+
+
+def pair_distances(judge: Judge, views: Views, pairs: npt.NDArray[np.int64]) -> FloatArray:
+    """Squared distances (M, n_pairs) in every view between two rows each, after repair; a few thousand rows at most."""
+    rows, places = np.unique(pairs, return_inverse=True)
+    part = views[rows]
+    present = np.stack([part.present(name) for name in part], axis=1)
+    everyone = np.ones(present.shape[1])
+    repaired = repaired_rows(judge, everyone, present, *(np.asarray(part[name], dtype=np.float64) for name in part))
+    first, second = places.reshape(-1, 2).T
+    difference = repaired[first] - repaired[second]
+    return np.asarray(np.add.reduceat(difference**2, judge.repair.edges[:-1], axis=1).T)
+
+
+def judged_rows(judge: Judge, present: Any, *blocks: Any) -> Any:
+    """Reliability (n, M) of one block."""
+    return reliability_rows(judge.trust, present, *described_rows(judge, present, *blocks)[1])
+
+
+def check_judge(judge: Any, widths: Sequence[int]) -> None:
+    """Refuse a judge whose parts do not fit each other or views of these widths."""
+    require(isinstance(judge, Judge) and len(judge.components) == len(widths))
+    for components, width in zip(judge.components, widths, strict=True):
+        check_components(components, width)
+    signatures = [(c.signature.shape[1], c.grain.shape[1]) for c in judge.components]
+    check_trust(judge.trust, signatures)
+    check_repair(judge.repair, [c.directions.shape[1] for c in judge.components])
+
+
+JUDGE_PARTS = (Judge, RepairModel, *TRUST_PARTS, *COMPONENT_PARTS)

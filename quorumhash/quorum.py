@@ -1,0 +1,265 @@
+"""The default solver: repaired coordinates -> smoothed along landmark graphs -> few dimensions, in order of variance.
+
+    Z (n, q)   repaired coordinates of the weighted views, side by side
+    F (n, L)   ties to landmarks: one graph per weighted view and one of all together, k landmarks a row and graph
+    A = [Z, F] everything an item is described by;  H = A^T A: one pass over the rows gives all that follows
+    T (L, q)   what landmarks say of an item: averages of Z over the items tied to them, averaged again
+    Y = (1 - g) Z + g F T,  g the dial: 0 keeps distances (neighbours), 1 brings items of a kind together (groups)
+
+The dimensions are the principal components of Y with their variances kept, as maps of A: Y is never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace, device
+
+from quorumhash.checks import check_shape, is_number, require
+from quorumhash.engines import Engine
+from quorumhash.judging import Judge, repaired_rows
+from quorumhash.kernelspace import ViewGraph
+from quorumhash.landmarks import distinct_rows, k_means
+from quorumhash.proximal import fix_signs
+from quorumhash.similarity import (
+    collect_at_landmarks,
+    graph_bandwidth,
+    nearest_landmarks,
+    spread_to_rows,
+    squared_distances,
+)
+
+FloatArray = npt.NDArray[np.float64]
+
+SMALLEST_VARIANCE = 1e-10  # of the largest: less is rounding
+LABEL_SMOOTHING = 0.1  # how far classes spread along the graphs, relative to what the labelled items say
+LABEL_SHARES = 1.0, 4.0  # variance of the class dimensions relative to the smoothed ones: few rows labelled, all rows
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """The views that count: where each lies among the repaired coordinates, (start, stop), and its weight (v,)."""
+
+    views: tuple[tuple[int, int], ...]
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What turns repaired coordinates into dimensions: rows @ linear + ties @ tables - offset."""
+
+    weighting: Weighting
+    graphs: tuple[ViewGraph, ...]
+    linear: FloatArray  # (q, p)
+    tables: tuple[FloatArray, ...]  # (L, p) of every graph
+    offset: FloatArray  # (p,)
+
+
+@dataclass(frozen=True)
+class Dial:
+    """g, and how the graphs are made."""
+
+    smoothing: float
+    n_steps: int
+    n_landmarks: int
+    n_neighbors: int
+
+
+def learn_weighting(judge: Judge, view_weights: FloatArray) -> Weighting:
+    """The views with a weight above 0."""
+    edges = judge.repair.edges
+    counting = np.flatnonzero(view_weights > 0)
+    return Weighting(tuple((edges[m], edges[m + 1]) for m in counting), view_weights[counting])
+
+
+def weighted_rows(weighting: Weighting, repaired: Any) -> Any:
+    """Z (n, q): the views that count, side by side, each times its weight."""
+    parts = [repaired[:, start:stop] * weighting.weights[i] for i, (start, stop) in enumerate(weighting.views)]
+    return array_namespace(repaired).concat(parts, axis=1)
+
+
+def graph_spans(weighting: Weighting) -> list[slice]:
+    """The columns of Z that each graph is made of: those of one view each, and all of them if the views are several."""
+    stops = np.cumsum([stop - start for start, stop in weighting.views]).tolist()
+    spans = [slice(start, stop) for start, stop in zip([0, *stops[:-1]], stops, strict=True)]
+    return [*spans, slice(0, stops[-1])] if len(spans) > 1 else spans
+
+
+def learn_encoder(
+    judge: Judge, weighting: Weighting, sample: FloatArray, dial: Dial, rows: Mapping[str, Any], engine: Engine,
+    seed: int, n_dimensions: int,
+) -> Encoder:  # fmt: skip
+    """Learn graphs on a repaired sample (s, all q), then the dimensions in one pass over all rows.
+
+    `rows`: "present" and "labels" as Rows, "blocks" the views' Rows in order.
+    """
+    has_labels = rows["labels"] is not None
+    graphs = (
+        learn_graphs(weighted_rows(weighting, sample), weighting, dial, seed)
+        if (dial.smoothing > 0 or has_labels)
+        else ()
+    )
+    everyone = np.ones(len(judge.components))
+    sums, gram, at_landmarks = engine.sum_rows(
+        moment_rows, judge, weighting, graphs, everyone, rows["present"], rows["labels"], *rows["blocks"]
+    )
+    n_rows, n_columns = rows["present"].n_rows, graph_spans(weighting)[-1].stop
+    maps = _maps(sums, gram, at_landmarks, graphs, n_columns, dial)
+    directions, offset = principal_map(maps, sums, gram, n_rows, n_dimensions)
+    cuts = np.cumsum([len(graph.landmarks) for graph in graphs])[:-1]
+    tables = tuple(np.split(directions[n_columns:], cuts)) if graphs else ()
+    return Encoder(weighting, graphs, directions[:n_columns], tables, offset)
+
+
+def learn_graphs(rows: FloatArray, weighting: Weighting, dial: Dial, seed: int) -> tuple[ViewGraph, ...]:
+    """One landmark graph per span, from weighted rows of the sample."""
+    graphs = []
+    for i, span in enumerate(graph_spans(weighting)):
+        points = rows[:, span].astype(np.float32)
+        landmarks = k_means(distinct_rows(points), dial.n_landmarks, seed + i)
+        bandwidth = graph_bandwidth(squared_distances(points, landmarks), dial.n_neighbors)
+        graphs.append(ViewGraph(landmarks, bandwidth, dial.n_neighbors))
+    return tuple(graphs)
+
+
+def tie_rows(graphs: Sequence[ViewGraph], weighting: Weighting, rows: Any) -> list[tuple[Any, Any]]:
+    """Positions and weights (n, k) of every graph for one block of weighted rows."""
+    xp = array_namespace(rows)
+    ties = []
+    for graph, span in zip(graphs, graph_spans(weighting), strict=False):
+        squares = squared_distances(xp.astype(rows[:, span], xp.float32), graph.landmarks)
+        near = nearest_landmarks(squares, graph.n_neighbors, graph.bandwidth)
+        ties.append((near.positions, near.weights))
+    return ties
+
+
+def moment_rows(
+    judge: Judge,
+    weighting: Weighting,
+    graphs: tuple[ViewGraph, ...],
+    limits: Any,
+    present: Any,
+    labels: Any,
+    *blocks: Any,
+) -> Any:
+    """Of one block: the sum of A (a,), H = A^T A (a, a), F^T [labels, is labelled] (L, c + 1); labels may be None."""
+    rows = weighted_rows(weighting, repaired_rows(judge, limits, present, *blocks))
+    xp = array_namespace(rows)
+    ties = tie_rows(graphs, weighting, rows)
+    sizes = [graph.landmarks.shape[0] for graph in graphs]
+    ones = [xp.eye(size, dtype=rows.dtype, device=device(rows)) for size in sizes]
+    everything = xp.concat([rows] + [spread_to_rows(*tie, one) for tie, one in zip(ties, ones, strict=True)], axis=1)
+    gram = [rows.T @ everything]
+    gram += [collect_at_landmarks(*tie, everything, size) for tie, size in zip(ties, sizes, strict=True)]
+    if labels is None:
+        return xp.sum(everything, axis=0), xp.concat(gram, axis=0), xp.zeros((0, 0), dtype=rows.dtype)
+    labels = xp.astype(labels, rows.dtype)
+    shown = xp.concat([labels, xp.astype(xp.any(labels != 0, axis=1, keepdims=True), rows.dtype)], axis=1)
+    at_landmarks = [collect_at_landmarks(*tie, shown, size) for tie, size in zip(ties, sizes, strict=True)]
+    return xp.sum(everything, axis=0), xp.concat(gram, axis=0), xp.concat(at_landmarks, axis=0)
+
+
+def _maps(
+    sums: FloatArray,
+    gram: FloatArray,
+    at_landmarks: FloatArray,
+    graphs: Sequence[ViewGraph],
+    n_columns: int,
+    dial: Dial,
+) -> FloatArray:
+    """Y as a map of A: the coordinates as they are and as their landmarks say, and the classes if there are labels."""
+    maps = np.zeros((len(gram), n_columns))
+    maps[:n_columns] = (1.0 - dial.smoothing) * np.eye(n_columns)
+    if not graphs:
+        return maps
+    sizes = [len(graph.landmarks) for graph in graphs]
+    emphasis = np.array([1.0] * (len(sizes) - 1) + [max(len(sizes) - 1.0, 1.0)])  # all views together: half of it
+    shares = np.repeat(emphasis / emphasis.sum(), sizes)
+    maps[n_columns:] = dial.smoothing * smoothed_table(gram, sums[n_columns:], n_columns, shares, dial.n_steps)
+    if not at_landmarks.size:
+        return maps
+    classes = np.zeros((len(gram), at_landmarks.shape[1] - 1))
+    classes[n_columns:] = shares[:, None] * class_table(gram[n_columns:, n_columns:], at_landmarks)
+    size, wanted = (np.trace(part.T @ gram @ part) for part in (classes, maps))
+    labelled = float(at_landmarks[:, -1].sum() / max(sums[n_columns:].sum(), 1e-300))
+    share = LABEL_SHARES[0] + (LABEL_SHARES[1] - LABEL_SHARES[0]) * labelled
+    return np.hstack([maps, classes * np.sqrt(share * wanted / max(size, 1e-300))])
+
+
+def smoothed_table(
+    gram: FloatArray, totals: FloatArray, n_columns: int, shares: FloatArray, n_steps: int
+) -> FloatArray:
+    """v T (L, q): every step averages Y = F v T (Z at first) over the items tied to each landmark.
+
+    `gram` is H, `totals` F^T 1 (L,), `shares` v (L,) the share of each landmark's graph in the mean over graphs.
+    """
+    inverse = 1.0 / np.maximum(totals, 1e-12)
+    table = inverse[:, None] * gram[n_columns:, :n_columns]
+    for _ in range(n_steps - 1):
+        table = inverse[:, None] * (gram[n_columns:, n_columns:] @ (shares[:, None] * table))
+    return shares[:, None] * table
+
+
+def class_table(ties: FloatArray, at_landmarks: FloatArray) -> FloatArray:
+    """What landmarks say about classes (L, c), 0 on average: labels spread along the graph F^T F of the landmarks.
+
+    Minimises  sum over landmarks of (labelled weight) |p - mean label|^2  +  smoothing |p_i - p_j|^2 along the ties.
+    """
+    labelled, weight = at_landmarks[:, :-1], at_landmarks[:, -1]
+    centred = labelled - np.outer(weight, labelled.sum(0) / max(float(weight.sum()), 1e-300))
+    degrees = ties.sum(axis=1)
+    smoothing = LABEL_SMOOTHING * float(weight.sum()) / max(float(degrees.sum()), 1e-300)
+    system = np.diag(weight + smoothing * 1.01 * degrees + 1e-12) - smoothing * ties
+    return np.asarray(np.linalg.solve(system, centred))
+
+
+def principal_map(
+    maps: FloatArray, sums: FloatArray, gram: FloatArray, n_rows: int, n_dimensions: int
+) -> tuple[FloatArray, FloatArray]:
+    """The principal components of Y = A maps as a map of A (a, p), falling in variance, and their offset (p,)."""
+    mean = sums @ maps / n_rows
+    covariance = maps.T @ gram @ maps / n_rows - np.outer(mean, mean)
+    variances, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    rank = int(np.sum(variances > SMALLEST_VARIANCE * max(variances[-1], 1e-300)))
+    directions = fix_signs(vectors[:, ::-1][:, : max(1, min(rank, n_dimensions))])
+    return maps @ directions, mean @ directions
+
+
+def embed_rows(judge: Judge, encoder: Encoder, limits: Any, present: Any, *blocks: Any) -> Any:
+    """Dimensions (n, p) of one block, centred, in order of variance."""
+    return placed_rows(encoder, repaired_rows(judge, limits, present, *blocks))
+
+
+def placed_rows(encoder: Encoder, repaired: Any) -> Any:
+    """Dimensions (n, p) of repaired rows (n, all q)."""
+    rows = weighted_rows(encoder.weighting, repaired)
+    total = rows @ encoder.linear - encoder.offset
+    for tie, table in zip(tie_rows(encoder.graphs, encoder.weighting, rows), encoder.tables, strict=True):
+        total = total + spread_to_rows(*tie, table)
+    return total
+
+
+def check_encoder(encoder: Any, judge: Judge) -> None:
+    """Refuse an encoder whose parts do not fit each other or this judge."""
+    require(isinstance(encoder, Encoder) and isinstance(encoder.weighting, Weighting))
+    edges = [list(view) for view in zip(judge.repair.edges[:-1], judge.repair.edges[1:], strict=True)]
+    require(encoder.weighting.views and all(list(view) in edges for view in encoder.weighting.views))
+    check_shape(encoder.weighting.weights, (len(encoder.weighting.views),))
+    spans = graph_spans(encoder.weighting)
+    n_columns = spans[-1].stop
+    check_shape(encoder.linear, (n_columns, None))
+    n_dimensions = encoder.linear.shape[1]
+    check_shape(encoder.offset, (n_dimensions,))
+    require(len(encoder.graphs) == len(encoder.tables) and len(encoder.graphs) in (0, len(spans)))
+    for graph, table, span in zip(encoder.graphs, encoder.tables, spans, strict=False):
+        require(isinstance(graph, ViewGraph))
+        check_shape(graph.landmarks, (None, span.stop - span.start))
+        require(is_number(graph.bandwidth) and graph.bandwidth > 0 and graph.n_neighbors >= 1)
+        check_shape(table, (len(graph.landmarks), n_dimensions))
+
+
+ENCODER_PARTS = (Encoder, Weighting, ViewGraph)

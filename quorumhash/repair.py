@@ -1,0 +1,135 @@
+"""Missing and distrusted views replaced by what the trusted ones predict.
+
+The coordinates of all views together are taken as one Gaussian (mean mu, covariance C, learned from trusted rows). What
+the trusted views t say about the doubted ones h is the conditional mean, read off the precision P = C^-1 for any set of
+views:
+
+    E[x_h | x_t] = -(P_hh)^-1 P_ht x_t,        x_h <- share x_h + (1 - share) E[x_h | x_t]
+
+The share is 1 for a view that is believed: an item whose views are all believed is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace, device
+
+from quorumhash.checks import check_shape, require
+
+FloatArray = npt.NDArray[np.float64]
+
+BELIEVED = 0.5  # a posterior from here on, and a view is left as it is
+ALIKE = 0.2  # of the best view's trust: doubted much like it
+RIDGE = 1e-2  # of the mean variance
+LINKED = 5.0
+
+
+@dataclass(frozen=True)
+class RepairModel:
+    """Mean (q,) of the joined coordinates, one factor per view, where views begin, and the precision (q, q)."""
+
+    mean: FloatArray
+    factors: FloatArray  # (M,) after them every view has mean square 1 over its trusted rows
+    edges: tuple[int, ...]  # M + 1
+    precision: FloatArray
+
+
+def learn_repair(coordinates: Sequence[FloatArray], trust: FloatArray) -> RepairModel:
+    """Learn the Gaussian from a sample: coordinates (s, k_m) per view and their trust (s, M)."""
+    edges = tuple(int(edge) for edge in np.cumsum([0] + [part.shape[1] for part in coordinates]))
+    joined = np.concatenate(coordinates, axis=1)
+    weights = np.maximum(trust, 1e-9)
+    columns = np.repeat(np.arange(len(coordinates)), np.diff(edges))
+    mean = (weights[:, columns] * joined).sum(0) / weights.sum(0)[columns]
+    centred = joined - mean
+    squares = np.add.reduceat((weights[:, columns] * centred**2).sum(0), edges[:-1]) / weights.sum(0)
+    factors = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
+    weighted = weights[:, columns] * centred * factors[columns]
+    covariance = (weighted.T @ weighted) / (weights.T @ weights)[columns][:, columns]
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)  # pairwise weights may leave it indefinite
+    floor = RIDGE * max(float(values.clip(0).mean()), 1e-300)
+    precision = (vectors / (values.clip(0) + floor)) @ vectors.T
+    return RepairModel(mean, factors, edges, precision)
+
+
+def shares_kept(trust: Any, limits: Any = 1.0) -> Any:
+    """How much of its own values each view keeps, (n, M): all from BELIEVED on, less below, and no more than its limit.
+
+    The best view of every item keeps all of its own. Where nothing is believed (two sources that contradict each other)
+    nothing says what is wrong: views doubted much like the best one stay as they are.
+    """
+    xp = array_namespace(trust)
+    shares = xp.clip(trust / BELIEVED, 0.0, 1.0) * limits
+    best = xp.clip(xp.max(shares, axis=1, keepdims=True), 1e-300, None)
+    return shares + (1.0 - best) * xp.clip(shares / (ALIKE * best), 0.0, 1.0)
+
+
+def repair_rows(model: RepairModel, shares: Any, *coordinates: Any) -> Any:
+    """Joined coordinates (n, q) of one block, centred and scaled; views with a share below 1 repaired by the others."""
+    xp = array_namespace(shares)
+    views = [slice(start, stop) for start, stop in zip(model.edges[:-1], model.edges[1:], strict=True)]
+    joined = xp.concat(
+        [(part - model.mean[v]) * float(f) for part, v, f in zip(coordinates, views, model.factors, strict=True)],
+        axis=1,
+    )
+    doubted = shares < 1.0
+    rows = xp.nonzero(xp.any(doubted, axis=1))[0]
+    if rows.shape[0]:
+        marks = xp.asarray(np.random.default_rng(0).random(len(views)), device=device(joined))  # sums tell sets apart
+        pattern = xp.astype(doubted[rows], xp.float64) @ marks
+        for value in xp.unique_values(pattern):
+            chosen = rows[pattern == value]
+            joined[chosen] = _repaired(model, doubted[chosen[0]], shares[chosen], joined[chosen])
+    return joined
+
+
+def _repaired(model: RepairModel, doubted: Any, shares: Any, given: Any) -> Any:
+    """Rows (n, q) that doubt the same views (M,), those mixed with their conditional mean."""
+    xp = array_namespace(given)
+    owner = np.repeat(np.arange(len(model.factors)), np.diff(model.edges))
+    hidden = xp.asarray([bool(doubted[m]) for m in owner], device=device(given))
+    h, t = xp.nonzero(hidden)[0], xp.nonzero(~hidden)[0]
+    precision = xp.asarray(model.precision, device=device(given))
+    message = given[:, t] @ precision[h][:, t].T
+    predicted = -xp.linalg.solve(precision[h][:, h], message.T).T
+    share = shares[:, xp.asarray(owner, device=device(given))[h]]
+    given[:, h] = share * given[:, h] + (1.0 - share) * predicted
+    return given
+
+
+def linked_views(model: RepairModel) -> list[list[int]]:
+    """Groups of views that tell far more about each other than others do, given all the rest: perhaps of one source.
+
+    Information between two views given the others: -sum of log(1 - r^2) / 2 over their partial canonical correlations
+    r, the singular values of P_mm^(-1/2) P_mn P_nn^(-1/2). Linked: more than LINKED times the median pair.
+    """
+    views = [slice(start, stop) for start, stop in zip(model.edges[:-1], model.edges[1:], strict=True)]
+    roots = []
+    for view in views:
+        values, vectors = np.linalg.eigh(model.precision[view, view])
+        roots.append((vectors / np.sqrt(values)) @ vectors.T)
+    pairs = [(m, n) for m in range(len(views)) for n in range(m)]
+    if len(pairs) < 3:
+        return []
+    told = np.empty(len(pairs))
+    for i, (a, b) in enumerate(pairs):
+        r = np.linalg.svd(roots[a] @ model.precision[views[a], views[b]] @ roots[b], compute_uv=False)
+        told[i] = -0.5 * np.log1p(-(np.minimum(r, 1.0 - 1e-9) ** 2)).sum()
+    groups = [{m} for m in range(len(views))]
+    for pair in [pairs[i] for i in np.flatnonzero(told > LINKED * np.median(told))]:
+        joined = set.union(*(group for group in groups if group & set(pair)))
+        groups = [group for group in groups if not group & joined] + [joined]
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+def check_repair(model: Any, widths: Sequence[int]) -> None:
+    """Refuse a model that does not fit views of so many coordinates."""
+    require(isinstance(model, RepairModel) and list(model.edges) == np.cumsum([0, *widths]).tolist())
+    check_shape(model.mean, (sum(widths),))
+    check_shape(model.factors, (len(widths),))
+    check_shape(model.precision, (sum(widths), sum(widths)))

@@ -1,0 +1,154 @@
+"""How far each (item, view) can be believed; the same rule for stored and for new items.
+
+The tests of evidence.py are put together by a vote. Every view is judged by the views of other sources, each as far as
+it is believed itself; views of one source share one vote, because they err together and would vouch for each other:
+
+    t_m = sum over other sources S of  mean over views n of S, by what they tell about m, of  w_n l_mn
+    s_m = t_m + sum over views n of m's own source of  sigmoid(l_mn) t_n,   views that go together judged together
+    w_m = sigmoid(a_m s_m + b_m + d_m + log((1 - e_m) / e_m)),   repeated, from the view's own evidence alone
+
+e_m is the share of wrong rows in view m; a_m, b_m turn the vote into honest log odds (calibration.py); d_m <= 0 is the
+log p-value of the row's density where it is below DOUBTFUL. A mass point is not believed whatever the others say, and
+has no vote. Two sources alone cannot say which of them is wrong: both lose trust alike, and repair.py keeps what it has
+where it believes nothing. How the model is learned: trustlearning.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace
+
+from quorumhash.calibration import Calibration, Curve, check_calibration, check_curve, log_p_rows
+from quorumhash.checks import check_shape, require
+from quorumhash.evidence import (
+    PairTest,
+    ViewTests,
+    check_pair,
+    check_view,
+    density_deviations,
+    is_mass_point,
+    pair_evidence,
+)
+
+FloatArray = npt.NDArray[np.float64]
+
+N_VOTES = 8
+FIRST_TRUST, NO_TRUST = 0.8, 1e-3
+DOUBTFUL = 0.01  # p-value of density below which it speaks against a row
+
+
+@dataclass(frozen=True)
+class TrustModel:
+    """Everything `trust_rows` and `reliability_rows` need."""
+
+    views: tuple[ViewTests, ...]
+    pairs: tuple[PairTest, ...]  # of views of different sources
+    kin: tuple[PairTest, ...]  # of views of one source
+    sources: tuple[int, ...]  # the source of every view
+    calibrations: tuple[Calibration, ...]
+    slopes: FloatArray  # (M,) of the calibrations
+    log_odds: FloatArray  # (M,)
+    densities: tuple[Curve, ...]  # log p-values of density
+
+
+def doubt_rows(model: TrustModel, *signatures: Any) -> Any:
+    """What density says against each row, (n, M): 0, or how far its log p-value falls below that of a doubtful row."""
+    xp = array_namespace(signatures[0])
+    columns = [
+        xp.clip(log_p_rows(curve, -density_deviations(view, rows)) - float(np.log(DOUBTFUL)), -30.0, 0.0)
+        for view, curve, rows in zip(model.views, model.densities, signatures, strict=True)
+    ]
+    return xp.stack(columns, axis=1)
+
+
+def _mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
+    columns = [is_mass_point(r, v.probes, v.mass_points) for v, r in zip(model.views, signatures, strict=True)]
+    return array_namespace(columns[0]).stack(columns, axis=1)
+
+
+def gather_evidence(
+    model: TrustModel, signatures: Sequence[Any], known: Sequence[Any] = (), moved: Sequence[int] = ()
+) -> list[Any]:
+    """Log odds (n,) of every pair, then of kin; only those of the moved views anew where the others are known."""
+    return [
+        known[i]
+        if known and (pair.first in moved) == (pair.second in moved)
+        else pair_evidence(pair, signatures[pair.first], signatures[pair.second])
+        for i, pair in enumerate((*model.pairs, *model.kin))
+    ]
+
+
+def count_votes(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any]) -> tuple[Any, Any]:
+    """Trust (n, M), and the vote s (n, M) it comes from with doubt taken off; `out` rows have no vote and no trust."""
+    xp = array_namespace(doubts)
+    free = xp.where(out, 0.0, 1.0)
+    links = [
+        free[:, pair.first] * free[:, pair.second] / (1.0 + xp.exp(-odds))
+        for pair, odds in zip(model.kin, evidence[len(model.pairs) :], strict=True)
+    ]
+    voters = free * FIRST_TRUST * xp.exp(doubts)
+    votes = trust = voters
+    for _ in range(N_VOTES):
+        columns: list[Any] = [0.0 * voters[:, 0] for _ in model.sources]
+        for pair, odds in zip(model.pairs, evidence, strict=False):
+            a, b = pair.first, pair.second
+            columns[a] = columns[a] + pair.shares[0] * voters[:, b] * odds
+            columns[b] = columns[b] + pair.shares[1] * voters[:, a] * odds
+        own = list(columns)
+        for pair, link in zip(model.kin, links, strict=True):
+            a, b = pair.first, pair.second
+            columns[a], columns[b] = columns[a] + link * own[b], columns[b] + link * own[a]
+        votes = xp.stack(columns, axis=1) + doubts / model.slopes
+        trust = 1.0 / (1.0 + xp.exp(-xp.clip(votes * model.slopes + model.log_odds, -30.0, 30.0)))
+        voters = free * trust
+    return xp.where(out, NO_TRUST, trust), votes
+
+
+def _judged(model: TrustModel, present: Any, signatures: Sequence[Any]) -> tuple[Any, Any, Any]:
+    mass = _mass_rows(model, signatures)
+    trust, votes = count_votes(
+        model, ~present | mass, doubt_rows(model, *signatures), gather_evidence(model, signatures)
+    )
+    return trust, votes, mass
+
+
+def trust_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
+    """The posterior (n, M) that each view of each row is right; NO_TRUST where it is absent or a mass point."""
+    return _judged(model, present, signatures)[0]
+
+
+def reliability_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
+    """The share (n, M) of undamaged rows that would look at least as suspicious: a p-value; NaN where absent."""
+    xp = array_namespace(present)
+    _, votes, mass = _judged(model, present, signatures)
+    if model.pairs:
+        columns = [log_p_rows(c.curve, votes[:, m]) for m, c in enumerate(model.calibrations)]
+    else:  # nobody to ask: density alone
+        tests = zip(model.views, model.densities, signatures, strict=True)
+        columns = [log_p_rows(curve, -density_deviations(view, rows)) for view, curve, rows in tests]
+    return xp.where(present, xp.where(mass, 0.0, xp.exp(xp.stack(columns, axis=1))), xp.nan)
+
+
+def check_trust(model: Any, signatures: Sequence[tuple[int, int]]) -> None:
+    """Refuse a model that does not fit views with such numbers of signature and grain columns."""
+    n_views = len(signatures)
+    require(isinstance(model, TrustModel) and len(model.views) == len(model.sources) == n_views)
+    require(len(model.calibrations) == len(model.densities) == n_views)
+    require(all(isinstance(source, int) for source in model.sources))
+    for view, (n_signature, n_grain) in zip(model.views, signatures, strict=True):
+        check_view(view, n_signature, n_grain)
+    for pair in (*model.pairs, *model.kin):
+        check_pair(pair, [n_signature for n_signature, _ in signatures])
+    for part in (model.slopes, model.log_odds):
+        check_shape(part, (n_views,))
+    for calibration, curve in zip(model.calibrations, model.densities, strict=True):
+        check_calibration(calibration)
+        check_curve(curve)
+
+
+TRUST_PARTS = (TrustModel, ViewTests, PairTest, Calibration, Curve)

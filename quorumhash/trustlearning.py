@@ -1,0 +1,159 @@
+"""Learning whom to trust, on a sample of rows: the tests by turns with the trust they give, then honest odds.
+
+Tests learned from all rows would take damage for normal, so each round weights the rows by the trust of the one before.
+Odds and p-values are taken from rows the tests have not seen: what was fitted to a row says little about a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.calibration import FEWEST_ROWS, Calibration, Curve, calibrate, curve_of_upper_tail
+from quorumhash.evidence import PairTest, density_deviations, is_mass_point, learn_mass_points, learn_pair, learn_view
+from quorumhash.trust import (
+    DOUBTFUL,
+    FIRST_TRUST,
+    NO_TRUST,
+    TrustModel,
+    count_votes,
+    doubt_rows,
+    gather_evidence,
+    trust_rows,
+)
+
+FloatArray = npt.NDArray[np.float64]
+Presence = npt.NDArray[np.bool_]
+
+N_ROUNDS = 3
+N_FOLDS = 3
+BULK = (1.0, 4.0)  # robust deviations between which the tail of a view's density is measured
+RULED_OUT = 1e-4  # p-value of density below which a row teaches nothing
+
+
+@dataclass(frozen=True)
+class TrustSample:
+    """Signature and grain (s, k_m) per view, how many columns are signature, presence (s, M), mass points."""
+
+    signatures: list[FloatArray]
+    n_signature: list[int]
+    present: Presence
+    usable: Presence  # present and no mass point
+    masses: list[tuple[FloatArray, FloatArray]]
+
+
+def learn_trust(
+    signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Presence, sources: Sequence[int]
+) -> TrustModel:
+    """Learn from a sample; `sources` is the source of every view."""
+    n_views = len(signatures)
+    masses = learn_mass_points(signatures, present)
+    shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(signatures, masses, strict=True)], axis=1)
+    sample = TrustSample(list(signatures), list(n_signature), present, present & ~shared, masses)
+    tails = (curve_of_upper_tail(np.empty(0), BULK),) * n_views
+    model = _with_calibrations(
+        TrustModel((), (), (), tuple(sources), (), np.empty(0), np.empty(0), tails), [Calibration()] * n_views
+    )
+    if len(present) < FEWEST_ROWS:
+        return _believing(model, sample)
+    trust = np.where(sample.usable, FIRST_TRUST, NO_TRUST)
+    everyone = np.ones(len(present), dtype=bool)
+    for _ in range(N_ROUNDS):
+        model = _learn_tests(model, sample, trust, everyone)
+        model = _calibrated(model, sample, trust)
+        trust = trust_rows(model, present, *signatures)
+    curves = [
+        new.curve for new in _calibrated(model, sample, trust).calibrations
+    ]  # counted with the odds that are kept
+    return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
+
+
+def _with_calibrations(model: TrustModel, calibrations: Sequence[Calibration]) -> TrustModel:
+    slopes, log_odds = np.array([c.slope for c in calibrations]), np.array([c.log_odds for c in calibrations])
+    return replace(model, calibrations=tuple(calibrations), slopes=slopes, log_odds=log_odds)
+
+
+def _believing(model: TrustModel, sample: TrustSample) -> TrustModel:
+    """Too few rows to learn a test from: everything present is believed."""
+    nobody = np.zeros(len(sample.present), dtype=bool)
+    views = [
+        learn_view(part, sample.n_signature[m], np.ones(len(part)), nobody, probes, points[:0])
+        for m, (part, (probes, points)) in enumerate(zip(sample.signatures, sample.masses, strict=True))
+    ]
+    return replace(model, views=tuple(views), densities=(Curve(),) * len(views))
+
+
+def _learn_tests(model: TrustModel, sample: TrustSample, trust: FloatArray, rows: Presence) -> TrustModel:
+    """View and pair tests from the given rows alone."""
+    parts = [part[rows] for part in sample.signatures]
+    weights, usable, widths = trust[rows], sample.usable[rows], sample.n_signature
+    model = replace(
+        model,
+        views=tuple(
+            learn_view(part, widths[m], weights[:, m] ** 2, usable[:, m], *sample.masses[m])
+            for m, part in enumerate(parts)
+        ),
+    )
+    far = doubt_rows(model, *parts) < np.log(RULED_OUT / DOUBTFUL)
+    weights = np.where(far | ~usable, NO_TRUST, weights)
+    strangers: list[PairTest] = []
+    kin: list[PairTest] = []
+    for a in range(len(parts)):
+        for b in range(a):
+            pair = learn_pair(a, b, parts, widths, weights[:, a] * weights[:, b])
+            (kin if model.sources[a] == model.sources[b] else strangers).append(pair)
+    return replace(model, pairs=_with_shares(strangers, model.sources), kin=tuple(kin))
+
+
+def _with_shares(pairs: Sequence[PairTest], sources: Sequence[int]) -> tuple[PairTest, ...]:
+    """Views of one source share one vote on another view, by what each of them tells about it."""
+    told: dict[tuple[int, int], float] = {}
+    for pair in pairs:
+        for judged, voter in ((pair.first, pair.second), (pair.second, pair.first)):
+            told[judged, sources[voter]] = told.get((judged, sources[voter]), 1e-300) + pair.base
+    shared = []
+    for pair in pairs:
+        on_first, on_second = told[pair.first, sources[pair.second]], told[pair.second, sources[pair.first]]
+        shared.append(replace(pair, shares=pair.base / np.array([on_first, on_second])))
+    return tuple(shared)
+
+
+def _calibrated(model: TrustModel, sample: TrustSample, trust: FloatArray) -> TrustModel:
+    """Densities, odds and p-values from held-out rows, as they are and mismatched on purpose."""
+    n_rows, n_views = sample.present.shape
+    real, fake, deviations = (np.full((n_rows, n_views), np.nan) for _ in range(3))
+    folds = [np.arange(n_rows) % N_FOLDS == fold for fold in range(N_FOLDS)]
+    tests = [_learn_tests(model, sample, trust, ~inside) for inside in folds]
+    for inside, test in zip(folds, tests, strict=True):
+        for m, part in enumerate(sample.signatures):
+            deviations[inside, m] = density_deviations(test.views[m], part[inside])
+    densities = tuple(curve_of_upper_tail(deviations[sample.usable[:, m], m], BULK) for m in range(n_views))
+    for inside, test in zip(folds, tests, strict=True):
+        held_out = [part[inside] for part in sample.signatures], ~sample.usable[inside]
+        real[inside], fake[inside] = _real_and_fake_votes(replace(test, densities=densities), *held_out)
+    model = replace(model, densities=densities)
+    return _with_calibrations(model, [calibrate(real[:, m], fake[:, m]) for m in range(n_views)])
+
+
+def _real_and_fake_votes(model: TrustModel, parts: list[FloatArray], out: Presence) -> tuple[FloatArray, FloatArray]:
+    """Votes (n, M) on rows as they are, and on rows with a view taken from another row; NaN where ruled out.
+
+    Mismatches come in two kinds, by turns: a view moved with its whole source, and a view moved alone.
+    """
+    doubts, evidence = doubt_rows(model, *parts), gather_evidence(model, parts)
+    far = doubts < np.log(RULED_OUT / DOUBTFUL)
+    real = np.where(out | far, np.nan, count_votes(model, out, doubts, evidence)[1])
+    fake = np.full(real.shape, np.nan)
+    shift = 1 + len(out) // 3
+    for m in range(real.shape[1]):
+        kin = [n for n, source in enumerate(model.sources) if source == model.sources[m]]
+        for start, moved in enumerate((kin, [m])):
+            rolled = [np.roll(part, shift, axis=0) if n in moved else part for n, part in enumerate(parts)]
+            gone, doubt = out.copy(), doubts.copy()
+            gone[:, moved], doubt[:, moved] = np.roll(out[:, moved], shift, 0), np.roll(doubts[:, moved], shift, 0)
+            votes = count_votes(model, gone, doubt, gather_evidence(model, rolled, evidence, moved))[1][:, m]
+            fake[start::2, m] = np.where(gone[:, m] | np.roll(far[:, m], shift), np.nan, votes)[start::2]
+    return real, fake
