@@ -74,7 +74,7 @@ def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
 
 def _learn_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
     """Mean and factor as in scaling.py, and the scaled rows, after far rows were drawn in: one of them could be all."""
-    mean = _column_means(block)
+    mean = _first_centre(block)
     norms = np.sqrt(np.nansum((block - mean) ** 2, axis=1))
     limit = FARTHEST * float(np.median(norms[norms > 0])) if (norms > 0).any() else 1.0
     shrinking = np.minimum(1.0, limit / np.maximum(norms, 1e-300))[:, None]
@@ -83,6 +83,14 @@ def _learn_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
     mean_square = float(np.nansum((drawn - mean) ** 2)) / len(block)
     factor = 1.0 / np.sqrt(mean_square) if mean_square > 0 else 1.0
     return Scaling(mean, factor), (drawn - mean) * factor
+
+
+def _first_centre(block: FloatArray) -> FloatArray:
+    """The mean, or the median (d,) where far rows have carried the mean off: seen from there all rows are alike."""
+    mean, some = _column_means(block), block[:: 1 + len(block) // 1000]
+    median = np.nanmedian(np.where(np.isnan(some).all(axis=0), mean, some), axis=0)
+    typical = float(np.median(np.sqrt(np.nansum((some - median) ** 2, axis=1))))
+    return mean if np.linalg.norm(mean - median) <= typical else median
 
 
 def _column_means(block: FloatArray) -> FloatArray:

@@ -106,7 +106,8 @@ def linked_views(model: RepairModel) -> list[list[int]]:
     """Groups of views that tell far more about each other than others do, given all the rest: perhaps of one source.
 
     Information between two views given the others: -sum of log(1 - r^2) / 2 over their partial canonical correlations
-    r, the singular values of P_mm^(-1/2) P_mn P_nn^(-1/2). Linked: more than LINKED times the median pair.
+    r, the singular values of P_mm^(-1/2) P_mn P_nn^(-1/2). Linked: more than LINKED times the median pair, and more than
+    half of the closest.
     """
     views = [slice(start, stop) for start, stop in zip(model.edges[:-1], model.edges[1:], strict=True)]
     roots = []
@@ -121,7 +122,8 @@ def linked_views(model: RepairModel) -> list[list[int]]:
         r = np.linalg.svd(roots[a] @ model.precision[views[a], views[b]] @ roots[b], compute_uv=False)
         told[i] = -0.5 * np.log1p(-(np.minimum(r, 1.0 - 1e-9) ** 2)).sum()
     groups = [{m} for m in range(len(views))]
-    for pair in [pairs[i] for i in np.flatnonzero(told > LINKED * np.median(told))]:
+    strong = told > max(LINKED * float(np.median(told)), told.max() / 2)
+    for pair in [pair for pair, is_strong in zip(pairs, strong, strict=True) if is_strong]:
         joined = set.union(*(group for group in groups if group & set(pair)))
         groups = [group for group in groups if not group & joined] + [joined]
     return sorted(sorted(group) for group in groups if len(group) > 1)

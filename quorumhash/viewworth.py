@@ -21,6 +21,7 @@ from quorumhash.overlap import excess_lift
 FloatArray = npt.NDArray[np.float64]
 
 LARGEST_CUT = 0.75  # views that agree all alike have cuts from 1.2 up
+FAINTEST = 0.5  # mean agreement a community needs to count as one: less is chance
 FAINT = 0.05  # of the best view's mean agreement: less is none
 MOST_TRIED = 12  # views up to which every split is tried; beyond, the splits along one eigenvector
 
@@ -39,8 +40,10 @@ def overlap_weights(lift: FloatArray) -> FloatArray:
         cut, side = _best_split(agreement[np.ix_(kept, kept)])
         if cut > LARGEST_CUT:
             break
-        sides = kept[side], kept[~side]
-        kept = max(sides, key=lambda views: _mean_agreement(agreement, views))
+        best = max((kept[side], kept[~side]), key=lambda views: _mean_agreement(agreement, views))
+        if _mean_agreement(agreement, best) < FAINTEST:
+            break
+        kept = best
     if len(kept) > 2:
         means = agreement[np.ix_(kept, kept)].sum(axis=1)
         kept = kept[means >= FAINT * means.max()]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from quorumhash.checks import check_count, check_shape, is_number, require
 from quorumhash.engines import Engine, open_engine
 from quorumhash.hashers.base import BaseHasher, EngineLike
-from quorumhash.judging import JUDGE_PARTS, check_judge, judged_rows, learn_judge, pair_distances, repaired_rows
+from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, judged_rows, learn_judge, pair_distances, repaired_rows
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, refuse_rare_views, sample_positions
 from quorumhash.nested import learn_rotation
@@ -144,8 +144,7 @@ class QuorumHasher(BaseHasher):
         here = engine.take_rows(present, positions)
         refuse_rare_views(views, here)
         sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
-        sources = source_numbers(self.sources, views.names)
-        self.judge_, coordinates, trust = learn_judge(sample, here, sources, self.n_components)
+        self.judge_, coordinates, trust = self._judge(sample, here)
         linked = [[views.names[m] for m in group] for group in linked_views(self.judge_.repair)]
         self.suggested_sources_ = {"+".join(group): group for group in linked}
         classes = None if self._training_labels is None else memberships(self._training_labels)
@@ -163,8 +162,15 @@ class QuorumHasher(BaseHasher):
         rows = {"present": present, "labels": labels, "blocks": blocks}
         n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
         self.encoder_ = learn_encoder(self.judge_, weighting, repaired, dial, rows, engine, seed, n_dimensions)
-        placed = placed_rows(self.encoder_, repaired)
-        self.rotation_ = learn_rotation(placed, self.n_bits, engine, seed, self.n_steps)
+        self.rotation_ = self._rotation(placed_rows(self.encoder_, repaired), engine, seed)
+
+    def _judge(
+        self, sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_]
+    ) -> tuple[Judge, list[FloatArray], FloatArray]:
+        return learn_judge(sample, present, source_numbers(self.sources, tuple(sample)), self.n_components)
+
+    def _rotation(self, placed: FloatArray, engine: Engine, seed: int) -> FloatArray:
+        return learn_rotation(placed, self.n_bits, engine, seed, self.n_steps)
 
     def _dial(self, n_rows: int, n_graphs: int) -> Dial:
         chosen = self.n_landmarks or min(default_n_landmarks(n_rows), MOST_LANDMARKS // n_graphs)

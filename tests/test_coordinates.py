@@ -1,0 +1,169 @@
+"""A view in a few coordinates: against plain principal components, with missing values, far rows and constants."""
+
+import numpy as np
+import pytest
+
+from quorumhash.coordinates import (
+    N_SIGNATURE,
+    coordinate_rows,
+    default_n_components,
+    learn_components,
+    scaled_and_completed,
+    signature_rows,
+)
+
+rng = np.random.default_rng(0)
+
+
+def low_rank(n_rows, n_features=30, rank=3, noise=0.05, seed=0):
+    draw = np.random.default_rng(seed)
+    loadings = np.random.default_rng(99).standard_normal((rank, n_features))
+    return 5.0 + draw.standard_normal((n_rows, rank)) @ loadings + noise * draw.standard_normal((n_rows, n_features))
+
+
+def with_holes(rows, rate=0.25, seed=1):
+    holes = np.random.default_rng(seed).random(rows.shape) < rate
+    return np.where(holes, np.nan, rows), holes
+
+
+def same_span(first, second):
+    """The smallest cosine between two spaces: 1 where they are one."""
+    return np.linalg.svd(first.T @ second, compute_uv=False).min()
+
+
+def test_complete_rows_get_plain_principal_components():
+    X = rng.standard_normal((400, 12)) * np.linspace(3, 1, 12) + 7
+    new = rng.standard_normal((50, 12)) * np.linspace(3, 1, 12) + 7
+    components = learn_components(X, 4)
+    centred = X - X.mean(0)
+    size = np.sqrt((centred**2).sum() / len(X))
+    _, values, right = np.linalg.svd(centred / size, full_matrices=False)
+    got = coordinate_rows(components, scaled_and_completed(components, new))
+    wanted = (new - X.mean(0)) / size @ right[:4].T
+    np.testing.assert_allclose(np.abs(got), np.abs(wanted), atol=1e-9)
+    np.testing.assert_allclose(components.variances, values[:4] ** 2 / len(X), rtol=1e-9)
+
+
+def test_all_components_keep_distances_up_to_one_factor():
+    X = rng.standard_normal((100, 9)) * np.linspace(1, 50, 9)
+    components = learn_components(X, 128)
+    rows = coordinate_rows(components, scaled_and_completed(components, X))
+    ratios = np.linalg.norm(rows[1:] - rows[:-1], axis=1) / np.linalg.norm(X[1:] - X[:-1], axis=1)
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-9)
+    assert np.mean((rows**2).sum(1)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_completion_beats_the_mean_by_far(is_new):
+    rows = low_rank(600)
+    given, _ = with_holes(rows)
+    components = learn_components(given, 3)
+    if is_new:
+        rows = low_rank(300, seed=5)
+        given, _ = with_holes(rows, seed=6)
+    holes = np.isnan(given)
+    completed = scaled_and_completed(components, given) / components.scaling.factor + components.scaling.mean
+    wrong = np.sqrt(np.mean((completed - rows)[holes] ** 2))
+    by_mean = np.sqrt(np.mean((np.broadcast_to(np.nanmean(given, axis=0), rows.shape) - rows)[holes] ** 2))
+    assert wrong < 0.2 * by_mean
+    np.testing.assert_allclose(completed[~holes], rows[~holes], rtol=1e-9)
+
+
+def test_directions_learned_with_holes_are_those_of_the_whole():
+    rows = low_rank(600)
+    whole, holed = learn_components(rows, 3), learn_components(with_holes(rows)[0], 3)
+    assert same_span(whole.directions, holed.directions) > 0.999
+
+
+def test_rows_are_completed_one_by_one():
+    """What a row becomes does not depend on the other rows of its block."""
+    given, _ = with_holes(low_rank(200))
+    components = learn_components(given, 3)
+    together = scaled_and_completed(components, given)
+    for row in (0, 17, 199):
+        np.testing.assert_allclose(scaled_and_completed(components, given[row : row + 1])[0], together[row], rtol=1e-12)
+
+
+def test_a_row_of_which_almost_nothing_is_left_stays_near_the_data():
+    components = learn_components(with_holes(low_rank(600))[0], 3)
+    alone = np.full((30, 30), np.nan)
+    alone[np.arange(30), np.arange(30)] = low_rank(30, seed=8)[np.arange(30), np.arange(30)]
+    lengths = np.linalg.norm(scaled_and_completed(components, alone), axis=1)
+    known = np.linalg.norm(scaled_and_completed(components, low_rank(300, seed=9)), axis=1)
+    assert lengths.max() < 1.5 * known.max()
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e6, 1e12, 1e38])
+def test_one_wild_row_moves_neither_scale_nor_directions(size):
+    """Found at 1e4: the mean that far rows are measured from was theirs."""
+    rows = low_rank(500)
+    clean = learn_components(rows, 3)
+    rows[7] = np.random.default_rng(2).standard_normal(rows.shape[1]) * size
+    wild = learn_components(rows, 3)
+    assert wild.scaling.factor == pytest.approx(clean.scaling.factor, rel=0.05)
+    np.testing.assert_allclose(wild.scaling.mean, clean.scaling.mean, atol=0.1)
+    assert same_span(clean.directions, wild.directions) > 0.99
+
+
+def test_one_wild_row_with_holes_around_it():
+    given, _ = with_holes(low_rank(500))
+    given[:, 4] = np.nan  # a feature that no row has
+    clean = learn_components(given, 3)
+    given[7] = 1e9
+    wild = learn_components(given, 3)
+    assert wild.scaling.factor == pytest.approx(clean.scaling.factor, rel=0.05)
+    others = np.arange(30) != 4
+    assert same_span(clean.directions[others], wild.directions[others]) > 0.99
+
+
+@pytest.mark.parametrize("value", [0.0, -3.5, 1e9])
+def test_a_constant_view_has_one_coordinate_which_is_zero(value):
+    components = learn_components(np.full((40, 5), value), 8)
+    assert components.directions.shape == (5, 1)
+    rows = scaled_and_completed(components, np.full((3, 5), value))
+    assert (coordinate_rows(components, rows) == 0).all()
+    assert np.isfinite(signature_rows(components, rows)).all()
+
+
+def test_a_constant_feature_says_nothing():
+    X = rng.standard_normal((200, 6))
+    X[:, 2] = 4.0
+    components = learn_components(X, 6)
+    assert components.directions.shape == (6, 5)
+    np.testing.assert_allclose(components.directions[2], 0, atol=1e-9)
+    moved = X[:5].copy()
+    moved[:, 2] = 40.0
+    before, after = (signature_rows(components, scaled_and_completed(components, part)) for part in (X[:5], moved))
+    np.testing.assert_allclose(before, after, atol=1e-9)
+
+
+def test_a_small_feature_is_heard_in_the_signature():
+    """Features at unit spread each: what has a thousandth of the variance moves the signature like any other."""
+    X = rng.standard_normal((500, 5)) * np.array([1, 1, 1, 1, 1e-3])
+    components = learn_components(X, 5)
+    base = np.zeros((1, 5))
+    steps = []
+    for feature in (0, 4):
+        moved = base.copy()
+        moved[0, feature] = 2 * X[:, feature].std()
+        rows = [signature_rows(components, scaled_and_completed(components, part)) for part in (base, moved)]
+        steps.append(np.linalg.norm(rows[1] - rows[0]))
+    assert steps[1] == pytest.approx(steps[0], rel=0.01)
+
+
+def test_grain_is_what_the_signature_leaves_out():
+    X = rng.standard_normal((600, 100)) @ rng.standard_normal((100, 100))
+    components = learn_components(X, 20)
+    both = np.hstack([components.signature, components.grain])
+    np.testing.assert_allclose(both.T @ both, np.eye(both.shape[1]), atol=1e-9)
+    assert components.signature.shape[1] == N_SIGNATURE
+    rows = signature_rows(components, scaled_and_completed(components, X))
+    spreads = rows.var(axis=0)
+    assert spreads[:N_SIGNATURE].min() > spreads[N_SIGNATURE:].max()
+    assert learn_components(X[:, :10], 20).grain.shape == (10, 0)
+
+
+def test_components_of_all_views_together_stay_bounded():
+    for n_views in (1, 3, 8, 20, 64, 65):
+        assert 16 <= default_n_components(n_views) <= 128
+        assert default_n_components(n_views) * n_views <= 1024 or default_n_components(n_views) == 16

@@ -1,0 +1,164 @@
+"""The solver against dense mathematics: one pass of sums gives what N x N smoothing and PCA of all rows would give."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.decomposition import PCA
+
+import quorumhash as qh
+from quorumhash.engines.threads import ThreadsEngine
+from quorumhash.judging import learn_judge, repaired_rows
+from quorumhash.kernelspace import put_presence
+from quorumhash.quorum import (
+    LABEL_SMOOTHING,
+    Dial,
+    class_table,
+    graph_spans,
+    learn_encoder,
+    learn_weighting,
+    moment_rows,
+    placed_rows,
+    smoothed_table,
+    tie_rows,
+    weighted_rows,
+)
+from quorumhash.scaling import put_views
+from quorumhash.supervision import memberships
+
+N_ROWS = 250
+
+
+@pytest.fixture(scope="module")
+def views():
+    digits = qh.load_dataset("digits")
+    return qh.damage(digits.views[digits.train_rows[:N_ROWS]], "swap", rate=0.2)
+
+
+@pytest.fixture(scope="module")
+def judge(views):
+    return learn_judge({name: views[name] for name in views}, np.ones((N_ROWS, 4), dtype=bool), [0, 1, 2, 3])[0]
+
+
+@pytest.fixture(scope="module")
+def weighting(judge):
+    return learn_weighting(judge, np.array([1.0, 0.5, 0.0, 2.0]))
+
+
+@pytest.fixture(scope="module")
+def repaired(views, judge):
+    return repaired_rows(judge, np.ones(4), np.ones((N_ROWS, 4), dtype=bool), *(views[name] for name in views))
+
+
+def encode(views, judge, weighting, repaired, smoothing, n_steps=2, labels=None, n_dimensions=1000, block_rows=64):
+    dial = Dial(smoothing, n_steps, 20, 3)
+    with ThreadsEngine(2, block_rows) as engine:
+        rows = {
+            "present": put_presence(views, engine),
+            "labels": None if labels is None else engine.put(memberships(labels)),
+            "blocks": put_views(views, engine),
+        }
+        return learn_encoder(judge, weighting, repaired, dial, rows, engine, 0, n_dimensions)
+
+
+def dense_ties(encoder, rows):
+    """F of every graph, dense."""
+    found = []
+    for graph, (positions, weights) in zip(
+        encoder.graphs, tie_rows(encoder.graphs, encoder.weighting, rows), strict=True
+    ):
+        ties = np.zeros((len(rows), len(graph.landmarks)))
+        np.put_along_axis(ties, positions, weights, axis=1)
+        found.append(ties)
+    return found
+
+
+def smoothed(ties, shares, rows, n_steps):
+    """The N x N smoother sum_g v_g F_g diag(F_g^T 1)^-1 F_g^T, n_steps times."""
+    smoother = sum(v * f @ np.diag(1 / np.maximum(f.sum(0), 1e-12)) @ f.T for f, v in zip(ties, shares, strict=True))
+    return np.linalg.matrix_power(smoother, n_steps) @ rows
+
+
+SHARES = np.array([1, 1, 1, 3]) / 6  # three views that count, and all together with half of the weight
+
+
+def test_weighted_rows_are_the_counting_views_side_by_side(judge, weighting, repaired):
+    rows, edges = weighted_rows(weighting, repaired), judge.repair.edges
+    parts = [w * repaired[:, edges[m] : edges[m + 1]] for m, w in ((0, 1.0), (1, 0.5), (3, 2.0))]
+    np.testing.assert_array_equal(rows, np.hstack(parts))
+    assert [span.stop - span.start for span in graph_spans(weighting)] == [p.shape[1] for p in parts] + [rows.shape[1]]
+
+
+def test_sums_over_blocks_are_the_dense_products(views, judge, weighting, repaired):
+    encoder = encode(views, judge, weighting, repaired, 1.0)
+    rows = weighted_rows(weighting, repaired)
+    everything = np.hstack([rows, *dense_ties(encoder, rows)])
+    with ThreadsEngine(2, 40) as engine:
+        sums, gram, _ = engine.sum_rows(
+            moment_rows, judge, weighting, encoder.graphs, np.ones(4), put_presence(views, engine), None,
+            *put_views(views, engine),
+        )  # fmt: skip
+    np.testing.assert_allclose(sums, everything.sum(0), atol=1e-5)  # distances are float32
+    np.testing.assert_allclose(gram, everything.T @ everything, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 4])
+def test_tables_smooth_as_the_dense_graph_does(views, judge, weighting, repaired, n_steps):
+    encoder = encode(views, judge, weighting, repaired, 1.0)
+    rows = weighted_rows(weighting, repaired)
+    ties = dense_ties(encoder, rows)
+    everything = np.hstack([rows, *ties])
+    shares = np.repeat(SHARES, [f.shape[1] for f in ties])
+    table = smoothed_table(everything.T @ everything, np.hstack(ties).sum(0), rows.shape[1], shares, n_steps)
+    np.testing.assert_allclose(np.hstack(ties) @ table, smoothed(ties, SHARES, rows, n_steps), atol=1e-9)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.4, 1.0])
+def test_dimensions_are_principal_components_of_what_is_smoothed(views, judge, weighting, repaired, smoothing):
+    encoder = encode(views, judge, weighting, repaired, smoothing, n_dimensions=8)
+    rows = weighted_rows(weighting, repaired)
+    ties = dense_ties(encoder, rows) if smoothing else []
+    target = (1 - smoothing) * rows + (smoothing * smoothed(ties, SHARES, rows, 2) if ties else 0)
+    expected = PCA(8, svd_solver="full").fit_transform(target)
+    np.testing.assert_allclose(np.abs(placed_rows(encoder, repaired)), np.abs(expected), atol=1e-6)
+
+
+def test_the_dial_at_neighbours_keeps_distances(views, judge, weighting, repaired):
+    encoder = encode(views, judge, weighting, repaired, 0.0)
+    assert encoder.graphs == ()
+    rows, placed = weighted_rows(weighting, repaired), placed_rows(encoder, repaired)
+    wanted = np.linalg.norm(rows[:50, None] - rows[None, 50:100], axis=2)
+    np.testing.assert_allclose(np.linalg.norm(placed[:50, None] - placed[None, 50:100], axis=2), wanted, rtol=1e-4)
+
+
+def test_classes_of_landmarks_minimise_what_they_claim():
+    rng = np.random.default_rng(0)
+    ties = rng.random((6, 6))
+    ties = ties + ties.T
+    labelled = rng.random((6, 2))
+    weight = labelled.sum(1)
+    found = class_table(ties, np.column_stack([labelled, weight]))
+    prior = labelled.sum(0) / weight.sum()
+    degrees = ties.sum(1)
+    smoothing = LABEL_SMOOTHING * weight.sum() / degrees.sum()
+
+    def cost(flat):
+        p = flat.reshape(6, 2)
+        fit = (weight[:, None] * (p - (labelled / weight[:, None] - prior)) ** 2).sum()
+        edges = 0.5 * sum(ties[i, j] * ((p[i] - p[j]) ** 2).sum() for i in range(6) for j in range(6))
+        return fit + smoothing * (edges + 0.01 * (degrees[:, None] * p**2).sum())
+
+    best = minimize(cost, np.zeros(12), tol=1e-12)
+    np.testing.assert_allclose(found, best.x.reshape(6, 2), atol=1e-4)
+
+
+def test_labels_add_dimensions_that_tell_classes_apart(views, judge, weighting, repaired):
+    digits = qh.load_dataset("digits")
+    labels = digits.labels[digits.train_rows[:N_ROWS]]
+    plain = placed_rows(encode(views, judge, weighting, repaired, 1.0), repaired)
+    told = placed_rows(encode(views, judge, weighting, repaired, 1.0, labels=labels), repaired)
+
+    def between(rows):
+        means = np.stack([rows[labels == c].mean(0) for c in np.unique(labels)])
+        return np.square(means - rows.mean(0)).sum() / np.square(rows - rows.mean(0)).sum()
+
+    assert between(told) > between(plain)

@@ -1,0 +1,200 @@
+"""QuorumHasher as its users meet it: real digits, damaged; and data that break other methods."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import quorumhash as qh
+from quorumhash.codes import hamming_distances
+from quorumhash.corruption import damage_with_mask
+from quorumhash.evaluation import shared_labels, true_neighbours
+from quorumhash.experiment import joined_features
+
+RATES = {"swap": 0.2, "noise": 0.3, "zero": 0.3, "placeholder": 0.3}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return qh.load_dataset("digits")
+
+
+@pytest.fixture(scope="module")
+def truth(digits):
+    joined = joined_features(digits.views, digits.train_rows)
+    return true_neighbours(joined[digits.query_rows], joined[digits.database_rows], 10)
+
+
+def quality(hasher, views, digits, truth):
+    """MAP by labels, and the share of true neighbours among the first ten."""
+    distances = hamming_distances(*(hasher.transform(views[r]) for r in (digits.query_rows, digits.database_rows)))
+    relevance = shared_labels(digits.labels[digits.query_rows], digits.labels[digits.database_rows])
+    return qh.mean_average_precision(relevance, distances), qh.neighbour_recall(qh.nearest_rows(distances, 10), truth)
+
+
+@pytest.mark.parametrize("kind", RATES)
+def test_damaged_digits(digits, truth, kind):
+    damaged = damage_with_mask(digits.views, kind, rate=RATES[kind], random_state=0)
+    views, mask = damaged.views, damaged.mask[digits.query_rows]
+    train = views[digits.train_rows]
+    plain = quality(qh.ITQHasher(32).fit(train), views, digits, truth)
+    groups = quality(qh.QuorumHasher(32, objective="groups").fit(train), views, digits, truth)
+    neighbours = qh.QuorumHasher(32).fit(train)
+    assert groups[0] > 1.3 * plain[0]
+    assert quality(neighbours, views, digits, truth)[1] > 1.3 * plain[1]
+    reliability = neighbours.reliability(views[digits.query_rows])
+    assert roc_auc_score(mask.ravel(), -reliability.ravel()) > 0.95
+    assert (reliability < 0.01)[~mask].mean() < 0.03
+
+
+def test_clean_digits_lose_nothing_to_the_tests(digits, truth):
+    plain = quality(qh.ITQHasher(32).fit(digits.views[digits.train_rows]), digits.views, digits, truth)
+    ours = quality(qh.QuorumHasher(32).fit(digits.views[digits.train_rows]), digits.views, digits, truth)
+    assert ours[1] > 0.95 * plain[1]
+
+
+@pytest.mark.parametrize("objective", ["neighbours", "groups"])
+def test_a_query_may_bring_any_views(digits, objective):
+    hasher = qh.QuorumHasher(64, objective=objective).fit(digits.views[digits.train_rows])
+    views = digits.views[digits.query_rows[:100]]
+    one = hasher.transform({"pixels": views["pixels"]})
+    others_off = {name: 0 for name in views if name != "pixels"}
+    np.testing.assert_array_equal(hasher.transform(views, view_weights=others_off), one)
+    distances = hamming_distances(one, hasher.transform(views))
+    assert np.diag(distances).mean() < 0.5 * distances.mean()  # the shared code is a bridge between views
+    missing = hasher.reliability({"pixels": views["pixels"], "profiles": None})
+    np.testing.assert_array_equal(np.isnan(missing), [[False, True, True, True]] * 100)
+
+
+def test_everything_believed_is_the_path_without_masks(digits):
+    """Rows that need no repair have the same dimensions whether or not others in their block do."""
+    hasher = qh.QuorumHasher(64).fit(digits.views[digits.train_rows])
+    views = digits.views[digits.query_rows[:80]]
+    holed = {name: np.array(views[name]) for name in views}
+    holed["pixels"][::2] = np.nan
+    np.testing.assert_allclose(hasher.embed(holed)[1::2], hasher.embed(views)[1::2], atol=1e-6)
+
+
+def test_embed_falls_in_variance_and_codes_are_its_signs(digits):
+    hasher = qh.QuorumHasher(100).fit(digits.views[digits.train_rows])
+    dense = hasher.embed(digits.views[digits.train_rows])
+    assert dense.dtype == np.float32
+    assert (np.diff(dense.var(axis=0)) <= 1e-6).all()
+    scores = hasher.decision_function(digits.views[digits.train_rows])
+    np.testing.assert_allclose(dense.astype(np.float64) @ hasher.rotation_, scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_labelled", [50, None])
+def test_labels_help(digits, truth, n_labelled):
+    views = qh.damage(digits.views, "swap", rate=0.2)
+    labels = digits.labels[digits.train_rows].copy()
+    labels[slice(n_labelled, None) if n_labelled else slice(0, 0)] = -1
+    without = qh.QuorumHasher(32, objective="groups").fit(views[digits.train_rows])
+    told = qh.QuorumHasher(32, objective="groups").fit(views[digits.train_rows], labels)
+    one_hot = np.eye(10)[labels] * (labels >= 0)[:, None]
+    same = qh.QuorumHasher(32, objective="groups").fit(views[digits.train_rows], one_hot.astype(int))
+    assert quality(told, views, digits, truth)[0] > quality(without, views, digits, truth)[0] + 0.01
+    assert told.fingerprint() == same.fingerprint()
+
+
+def test_pairs_find_the_view_that_matters():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(20, size=400)
+    views = {
+        "telling": np.eye(20)[kind] + 0.3 * rng.standard_normal((400, 20)),
+        "other": rng.standard_normal((400, 20)),
+        "more": rng.standard_normal((400, 20)),
+    }
+    rows = np.argsort(kind, kind="stable")
+    pairs = np.stack([rows[:-1], rows[1:]], axis=1)
+    pairs = pairs[kind[pairs[:, 0]] == kind[pairs[:, 1]]][:200]
+    weights = qh.QuorumHasher(16).fit(views, similar_pairs=pairs).view_weights_
+    assert weights["telling"] == 1.0
+    assert max(weights["other"], weights["more"]) <= 0.5
+    with pytest.raises(qh.ParameterError, match="similar_pairs must name rows from 0 to 399"):
+        qh.QuorumHasher(16).fit(views, similar_pairs=[[0, 400]])
+
+
+def latent(n_rows, widths, seed=0):
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((n_rows, 6))
+    return {
+        f"v{m}": shared @ rng.standard_normal((6, d)) + 0.3 * rng.standard_normal((n_rows, d))
+        for m, d in enumerate(widths)
+    }
+
+
+def scaled_apart():
+    return {name: view * 1e6**m for m, (name, view) in enumerate(latent(200, [5, 6, 7]).items())}
+
+
+def heavy_tails():
+    rng = np.random.default_rng(1)
+    return {name: view + rng.standard_t(1.5, view.shape) for name, view in latent(300, [5, 6, 7]).items()}
+
+
+def with_gaps():
+    views = latent(300, [5, 6, 7])
+    views["v0"][:270] = np.nan  # missing in nine of ten
+    views["v1"][np.random.default_rng(0).random((300, 6)) < 0.3] = np.nan
+    return views
+
+
+HARD = {
+    "two rows": lambda: latent(2, [3, 4]),
+    "three rows": lambda: latent(3, [3, 4]),
+    "thirty rows": lambda: latent(30, [20, 30]),
+    "more landmarks than rows": lambda: latent(12, [5, 5]),
+    "one view": lambda: latent(100, [8]),
+    "twenty views": lambda: latent(120, [4] * 20),
+    "one feature each": lambda: latent(100, [1, 1, 1]),
+    "wide": lambda: latent(40, [300, 200]),
+    "copies": lambda: {name: np.repeat(view, 20, axis=0) for name, view in latent(15, [5, 6]).items()},
+    "constant features": lambda: {n: np.hstack([v, np.ones((100, 2))]) for n, v in latent(100, [5, 6]).items()},
+    "a constant view": lambda: {**latent(100, [5]), "still": np.ones((100, 4))},
+    "all constant": lambda: {"a": np.ones((50, 3)), "b": np.zeros((50, 2))},
+    "scales apart": scaled_apart,
+    "heavy tails": heavy_tails,
+    "gaps": with_gaps,
+}
+
+
+@pytest.mark.parametrize("objective", ["neighbours", 0.5, "groups"])
+@pytest.mark.parametrize("name", HARD)
+def test_nothing_breaks(name, objective):
+    views = HARD[name]()
+    hasher = qh.QuorumHasher(70, objective=objective, n_steps=5).fit(views)
+    n_rows = len(next(iter(views.values())))
+    assert hasher.transform(views).shape == (n_rows, 9)
+    assert np.isfinite(hasher.embed(views)).all()
+    reliability = hasher.reliability(views)
+    absent = np.stack([np.isnan(view).all(axis=1) for view in views.values()], axis=1)
+    np.testing.assert_array_equal(np.isnan(reliability), absent)
+    assert ((reliability >= 0) & (reliability <= 1) | absent).all()
+    if name != "all constant":
+        assert len(np.unique(hasher.transform(views), axis=0)) > 1
+
+
+def test_a_view_that_hardly_any_row_has_is_refused():
+    views = latent(50, [3, 4])
+    views["v1"][1:] = np.nan
+    with pytest.raises(qh.RefusedError, match="'v1' is there in 1 of 50 rows"):
+        qh.QuorumHasher(8).fit(views)
+
+
+def test_saved_models_judge_and_embed_alike(digits, tmp_path):
+    train, queries = digits.views[digits.train_rows[:300]], digits.views[digits.query_rows[:50]]
+    hasher = qh.QuorumHasher(24, objective="groups", sources={"ink": ["pixels", "profiles"]}).fit(train)
+    hasher.save(tmp_path / "items.qh")
+    loaded = qh.load(tmp_path / "items.qh")
+    np.testing.assert_array_equal(loaded.embed(queries), hasher.embed(queries))
+    np.testing.assert_array_equal(loaded.reliability(queries), hasher.reliability(queries))
+    assert loaded.view_weights_ == hasher.view_weights_
+    assert loaded.suggested_sources_ == hasher.suggested_sources_
+
+
+def test_weights_may_drop_a_view_entirely(digits):
+    train = digits.views[digits.train_rows[:400]]
+    dropped = qh.QuorumHasher(32, view_weights={"pixels": 0}).fit(train)
+    assert dropped.view_weights_ == {"pixels": 0.0, "gradients": 1.0, "frequencies": 1.0, "profiles": 1.0}
+    assert len(dropped.encoder_.weighting.views) == 3
+    assert dropped.reliability(train).shape == (400, 4)  # it still serves as a witness

@@ -1,0 +1,89 @@
+"""Repair against the textbook: conditional means of a Gaussian, for any set of doubted views."""
+
+import numpy as np
+import pytest
+
+from quorumhash.repair import learn_repair, linked_views, repair_rows, shares_kept
+
+WIDTHS = (3, 2, 4)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((3000, 4))
+    return [
+        shared @ rng.standard_normal((4, w)) + 0.3 * rng.standard_normal((3000, w)) + m for m, w in enumerate(WIDTHS)
+    ]
+
+
+@pytest.fixture(scope="module")
+def model(sample):
+    return learn_repair(sample, np.ones((3000, 3)))
+
+
+def joined(model, sample):
+    return repair_rows(model, np.ones((len(sample[0]), 3)), *sample)
+
+
+def test_believed_rows_are_only_centred_and_scaled(model, sample):
+    rows = joined(model, sample)
+    for m, part in enumerate(sample):
+        view = slice(model.edges[m], model.edges[m + 1])
+        np.testing.assert_array_equal(rows[:, view], (part - model.mean[view]) * float(model.factors[m]))
+        assert (rows[:, view] ** 2).sum(axis=1).mean() == pytest.approx(1.0)
+    some = np.ones((3000, 3))
+    some[7, 0] = 0.0
+    repaired = repair_rows(model, some, *sample)
+    np.testing.assert_array_equal(np.delete(repaired, 7, 0), np.delete(rows, 7, 0))
+
+
+@pytest.mark.parametrize("doubted", [(0,), (2,), (0, 1), (1, 2)])
+def test_a_doubted_view_becomes_its_conditional_mean(model, sample, doubted):
+    shares = np.ones((3000, 3))
+    shares[:, doubted] = 0.0
+    before, after = joined(model, sample), repair_rows(model, shares, *sample)
+    covariance = np.linalg.inv(model.precision)
+    hidden = np.isin(np.repeat(np.arange(3), WIDTHS), doubted)
+    regression = covariance[np.ix_(hidden, ~hidden)] @ np.linalg.inv(covariance[np.ix_(~hidden, ~hidden)])
+    np.testing.assert_allclose(after[:, hidden], before[:, ~hidden] @ regression.T, atol=1e-8)
+    np.testing.assert_array_equal(after[:, ~hidden], before[:, ~hidden])
+    error = ((after - before)[:, hidden] ** 2).sum() / (before[:, hidden] ** 2).sum()
+    assert error < 0.5  # the views share most of what they show
+
+
+def test_a_share_between_mixes_in_proportion(model, sample):
+    ends = [repair_rows(model, np.column_stack([np.full(3000, s), np.ones((3000, 2))]), *sample) for s in (0.0, 1.0)]
+    middle = repair_rows(model, np.column_stack([np.full(3000, 0.25), np.ones((3000, 2))]), *sample)
+    np.testing.assert_allclose(middle, 0.75 * ends[0] + 0.25 * ends[1], atol=1e-12)
+
+
+def test_wrong_rows_do_not_teach_when_they_are_not_trusted(sample):
+    rng = np.random.default_rng(1)
+    wrong = rng.random(3000) < 0.3
+    damaged = [np.where(wrong[:, None], 50.0 * rng.standard_normal(sample[0].shape), sample[0]), *sample[1:]]
+    trust = np.column_stack([np.where(wrong, 0.0, 1.0), np.ones((3000, 2))])
+    clean, learned = learn_repair(sample, np.ones((3000, 3))), learn_repair(damaged, trust)
+    np.testing.assert_allclose(learned.factors, clean.factors, rtol=0.1)
+    np.testing.assert_allclose(learned.precision, clean.precision, atol=0.2 * np.abs(clean.precision).max())
+
+
+def test_the_best_view_keeps_all_of_its_own():
+    trust = np.array([[0.9, 0.6, 0.5], [0.9, 0.25, 0.0], [0.1, 0.1, 0.1], [0.1, 0.08, 1e-6]])
+    shares = shares_kept(trust)
+    np.testing.assert_allclose(shares[0], 1.0)
+    np.testing.assert_allclose(shares[1], [1.0, 0.5, 0.0])
+    np.testing.assert_allclose(shares[2], 1.0)  # equal doubts say nothing
+    assert shares[3, 0] == pytest.approx(1.0)
+    assert shares[3, 1] > 0.9
+    assert shares[3, 2] < 1e-3
+    np.testing.assert_allclose(shares_kept(trust[:1], np.array([1.0, 0.5, 0.0])), [[1.0, 0.5, 0.0]])
+
+
+def test_near_copies_are_linked_and_independent_views_are_not():
+    rng = np.random.default_rng(2)
+    shared = rng.standard_normal((2000, 3))
+    views = [shared @ rng.standard_normal((3, 6)) + rng.standard_normal((2000, 6)) for _ in range(4)]
+    assert linked_views(learn_repair(views, np.ones((2000, 4)))) == []
+    views.append(views[1] @ rng.standard_normal((6, 6)) + 0.05 * rng.standard_normal((2000, 6)))
+    assert linked_views(learn_repair(views, np.ones((2000, 5)))) == [[1, 4]]

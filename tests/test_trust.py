@@ -1,0 +1,204 @@
+"""Whom to believe: generated views with known damage, judged on rows that were not learned from."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from quorumhash.judging import learn_judge, repaired_rows
+from quorumhash.repair import shares_kept
+from quorumhash.trust import NO_TRUST, reliability_rows, trust_rows
+from quorumhash.trustlearning import learn_trust
+
+
+def generated(n_rows, n_views, seed, noise=0.6):
+    """Views of 12 features each: one latent of 8 numbers seen through each view's own mixing, and noise of its own."""
+    rng = np.random.default_rng(seed)
+    latent = rng.standard_normal((n_rows, 8))
+    mixing = np.random.default_rng(77).standard_normal((n_views, 8, 12))
+    return [latent @ mix + noise * np.sqrt(8) * rng.standard_normal((n_rows, 12)) for mix in mixing]
+
+
+def swapped(views, rate, seed, together=()):
+    """Views with a share of rows taken from the next item, and where; the views `together` are hit together."""
+    hit = np.random.default_rng(seed).random((len(views[0]), len(views))) < rate
+    for m in together:
+        hit[:, m] = hit[:, together[0]]
+    return [np.where(hit[:, [m]], np.roll(part, 1, axis=0), part) for m, part in enumerate(views)], hit
+
+
+def everyone(views):
+    return np.ones((len(views[0]), len(views)), dtype=bool)
+
+
+def learned(views, sources=None, present=None):
+    present = everyone(views) if present is None else present
+    return learn_trust(views, [part.shape[1] for part in views], present, sources or list(range(len(views))))
+
+
+@pytest.mark.parametrize("n_views", [3, 4])
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.2])
+def test_swapped_rows_are_found_among_new_rows(n_views, rate):
+    model = learned(swapped(generated(2_000, n_views, 0), rate, 1)[0])
+    new, hit = swapped(generated(2_000, n_views, 2), 0.15, 3)
+    for found in (trust_rows(model, everyone(new), *new), reliability_rows(model, everyone(new), *new)):
+        assert roc_auc_score(hit.ravel(), -found.ravel()) > 0.95
+
+
+@pytest.mark.parametrize("n_views", [3, 4])
+def test_one_percent_means_about_one_percent_of_false_alarms(n_views):
+    model = learned(generated(4_000, n_views, 0))
+    new = generated(10_000, n_views, 5)
+    alarms = np.mean(reliability_rows(model, everyone(new), *new) < 0.01, axis=0)
+    assert (alarms > 0.003).all()
+    assert (alarms < 0.025).all()
+
+
+def test_false_alarms_stay_rare_where_a_tenth_of_the_learned_rows_was_swapped():
+    model = learned(swapped(generated(4_000, 4, 0), 0.1, 1)[0])
+    new = generated(10_000, 4, 5)
+    alarms = np.mean(reliability_rows(model, everyone(new), *new) < 0.01, axis=0)
+    assert alarms.max() < 0.05
+    assert 0.003 < alarms.mean() < 0.025
+
+
+def test_the_posterior_is_honest():
+    """Of the rows believed with 20 to 80 % about that share is right; hardly one above 99 % is wrong."""
+    model = learned(swapped(generated(4_000, 4, 0), 0.2, 1)[0])
+    new, hit = swapped(generated(4_000, 4, 2), 0.2, 3)
+    trust = trust_rows(model, everyone(new), *new)
+    between = (trust > 0.2) & (trust < 0.8)
+    assert np.mean(~hit[between]) == pytest.approx(trust[between].mean(), abs=0.2)
+    assert np.mean(hit[trust > 0.99]) < 0.02
+    assert np.mean(~hit[trust < 0.01]) < 0.1
+
+
+def test_permuting_the_views_permutes_the_trust():
+    views, _ = swapped(generated(800, 4, 0), 0.1, 1)
+    order = [2, 0, 3, 1]
+    first = trust_rows(learned(views), everyone(views), *views)
+    turned = [views[m] for m in order]
+    np.testing.assert_allclose(trust_rows(learned(turned), everyone(views), *turned), first[:, order], atol=1e-6)
+
+
+def test_permuting_the_new_rows_permutes_the_trust():
+    model = learned(generated(800, 3, 0))
+    new, _ = swapped(generated(100, 3, 2), 0.2, 3)
+    order = np.random.default_rng(0).permutation(100)
+    first = reliability_rows(model, everyone(new), *new)
+    np.testing.assert_allclose(reliability_rows(model, everyone(new), *[v[order] for v in new]), first[order])
+
+
+def test_views_of_one_source_are_blamed_when_told_so():
+    """Three of five views swapped together outvote the other two, unless they share one vote."""
+    together, sources = [0, 1, 2], [0, 0, 0, 1, 2]
+    train, _ = swapped(generated(2_000, 5, 0), 0.1, 1, together)
+    new = generated(2_000, 5, 2)
+    hit = np.zeros((2_000, 5), dtype=bool)
+    hit[:300, :3] = True
+    new = [np.where(hit[:, [m]], np.roll(part, 1, axis=0), part) for m, part in enumerate(new)]
+    told, untold = (trust_rows(learned(train, s), everyone(new), *new) for s in (sources, None))
+    area = roc_auc_score(hit.ravel(), -told.ravel())
+    assert area > 0.95
+    assert area > roc_auc_score(hit.ravel(), -untold.ravel()) + 0.02
+    assert told[:300, :3].mean() < 0.2
+    assert told[:300, 3:].mean() > 0.7
+
+
+def test_two_views_of_one_source_swapped_together_are_blamed():
+    sources = [0, 0, 1, 2]
+    train, _ = swapped(generated(2_000, 4, 0), 0.1, 1, [0, 1])
+    new, _ = swapped(generated(2_000, 4, 2), 0.0, 3)
+    new[0][:300], new[1][:300] = (np.roll(part, 1, axis=0)[:300] for part in new[:2])
+    trust = trust_rows(learned(train, sources), everyone(new), *new)
+    assert trust[:300, :2].mean() < 0.2
+    assert trust[:300, 2:].mean() > 0.8
+
+
+def test_two_sources_that_contradict_each_other_are_both_doubted_and_both_kept():
+    model = learned(swapped(generated(2_000, 2, 0, noise=0.3), 0.1, 1)[0])
+    new = generated(1_000, 2, 2, noise=0.3)
+    new[0][:300] = np.roll(new[0], 1, axis=0)[:300]
+    trust = trust_rows(model, everyone(new), *new)
+    assert np.median(trust[:300], axis=0).max() < 0.2
+    assert np.median(trust[300:], axis=0).min() > 0.9
+    doubted = (trust < 0.5).all(axis=1)
+    assert doubted[:300].mean() > 0.85
+    assert np.mean(shares_kept(trust)[doubted]) > 0.99
+
+
+def test_repair_changes_nothing_where_two_sources_contradict_each_other():
+    train = dict(zip("ab", swapped(generated(1_500, 2, 0, noise=0.3), 0.1, 1)[0], strict=True))
+    judge, _, _ = learn_judge(train, np.ones((1_500, 2), dtype=bool), [0, 1])
+    new = generated(200, 2, 2, noise=0.3)
+    moved = [np.roll(new[0], 1, axis=0), new[1]]
+    here = np.ones((200, 2), dtype=bool)
+    apart, first = (repaired_rows(judge, np.ones(2), here, *part) for part in (moved, new))
+    width = judge.repair.edges[1]
+    same = np.isclose(apart[:, :width], np.roll(first[:, :width], 1, axis=0), atol=1e-6).all(axis=1)
+    assert same.mean() > 0.9
+
+
+@pytest.mark.parametrize("n_rows", [2, 10, 29])
+def test_too_few_rows_and_everything_is_believed(n_rows):
+    views = generated(n_rows, 3, 0)
+    model = learned(views)
+    new, _ = swapped(generated(50, 3, 2), 0.3, 3)
+    assert trust_rows(model, everyone(new), *new).min() > 0.5
+    np.testing.assert_array_equal(reliability_rows(model, everyone(new), *new), 1)
+
+
+def test_absent_views_have_no_trust_and_no_reliability():
+    model = learned(generated(800, 3, 0))
+    new = generated(60, 3, 2)
+    present = everyone(new)
+    present[:20, 0], present[10:30, 2] = False, False
+    shown = [np.where(present[:, [m]], part, 0.0) for m, part in enumerate(new)]
+    reliability, trust = reliability_rows(model, present, *shown), trust_rows(model, present, *shown)
+    np.testing.assert_array_equal(np.isnan(reliability), ~present)
+    assert (trust[~present] == NO_TRUST).all()
+    assert ((reliability[present] >= 0) & (reliability[present] <= 1)).all()
+
+
+def test_what_an_absent_view_holds_has_no_say():
+    model = learned(generated(800, 3, 0))
+    new = generated(60, 3, 2)
+    present = everyone(new)
+    present[:, 1] = False
+    first = trust_rows(model, present, *new)
+    new[1] = 100 * np.random.default_rng(0).standard_normal(new[1].shape)
+    np.testing.assert_allclose(trust_rows(model, present, *new), first)
+
+
+def test_rows_shared_by_too_many_items_are_not_believed_whatever_the_others_say():
+    train = generated(1_000, 3, 0)
+    train[0][:100] = 0.0
+    model = learned(train)
+    new = generated(50, 3, 2)
+    new[0][:10] = 0.0
+    trust, reliability = trust_rows(model, everyone(new), *new), reliability_rows(model, everyone(new), *new)
+    assert (trust[:10, 0] == NO_TRUST).all()
+    assert (reliability[:10, 0] == 0).all()
+    assert trust[:10, 1:].mean() > 0.9
+
+
+def test_noise_is_found_in_a_single_view():
+    """Nobody to ask: density alone."""
+    rng = np.random.default_rng(0)
+    (train,), (clean,) = generated(2_000, 1, 0), generated(2_000, 1, 1)
+    model = learned([train])
+    noise = train.mean(0) + 2 * train.std(0) * rng.standard_normal((500, 12))
+    rows = [np.vstack([clean, noise])]
+    reliability = reliability_rows(model, everyone(rows), *rows)[:, 0]
+    assert roc_auc_score(np.arange(2_500) >= 2_000, -reliability) > 0.9
+    assert np.mean(reliability[:2_000] < 0.01) < 0.025
+
+
+def test_a_view_that_is_mostly_absent_still_is_judged():
+    views = generated(3_000, 3, 0)
+    present = everyone(views)
+    present[300:, 2] = False
+    model = learned([np.where(present[:, [m]], part, 0.0) for m, part in enumerate(views)], present=present)
+    new, hit = swapped(generated(1_000, 3, 2), 0.2, 3)
+    trust = trust_rows(model, everyone(new), *new)
+    assert roc_auc_score(hit[:, 2], -trust[:, 2]) > 0.9
+    assert roc_auc_score(hit[:, 0], -trust[:, 0]) > 0.9
