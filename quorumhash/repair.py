@@ -106,8 +106,8 @@ def linked_views(model: RepairModel) -> list[list[int]]:
     """Groups of views that tell far more about each other than others do, given all the rest: perhaps of one source.
 
     Information between two views given the others: -sum of log(1 - r^2) / 2 over their partial canonical correlations
-    r, the singular values of P_mm^(-1/2) P_mn P_nn^(-1/2). Linked: more than LINKED times the median pair, and more than
-    half of the closest.
+    r, the singular values of P_mm^(-1/2) P_mn P_nn^(-1/2). Linked: more than LINKED times the median pair, and
+    more than half of the closest.
     """
     views = [slice(start, stop) for start, stop in zip(model.edges[:-1], model.edges[1:], strict=True)]
     roots = []
