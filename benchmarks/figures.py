@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/benchmarks.md")
+PAGES = ("README.md", "docs/benchmarks.md", "docs/quorum.md")
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 README_METHODS = (
     "float search", "chance", "lsh", "itq", "rmvh as published", "rmvh tuned", "without consensus",
@@ -65,7 +65,120 @@ def rmvh_summary() -> str:
     return ablation_tables(README_METHODS, spread=False)
 
 
-FIGURES = {"fit_scaling": fit_scaling, "rmvh_ablation": rmvh_ablation, "rmvh_summary": rmvh_summary}
+OWN = ("quorum, groups", "quorum, neighbours")
+PANEL_README = ("float, damaged", "itq", "rmvh", "vote", "repair_itq", "knn_repair_itq", "gcca_itq", "view_select")
+RECALL = {"digits": "recall_10", "mfeat": "recall_10", "coco5": "recall_100"}
+SHOWN = {"map": "MAP", "recall_10": "R10@10", "recall_100": "R10@100"}
+
+
+def panel_table(dataset: str, metric: str, methods: tuple[str, ...] | None) -> str:
+    """Methods by kinds of damage; the best of each column is bold."""
+    cells = results("panel")["grids"]["main"][dataset]
+    columns = [cell for cell in cells if cell.endswith(" both 64")]
+    names = dict.fromkeys(name for cell in columns for name in cells[cell] if methods is None or name in methods)
+    plain = [name for name in names if not name.startswith(("float", "oracle", "chance"))]
+    best = [max(cells[c][n][metric][0] for n in plain if metric in cells[c].get(n, {})) for c in columns]
+    rows = []
+    for name in names:
+        numbers = [cells[cell].get(name, {}).get(metric) for cell in columns]
+        shown = ["" if number is None else f"{number[0]:.3f}" for number in numbers]
+        marked = zip(shown, numbers, best, strict=True)
+        rows.append([name, *(f"**{t}**" if name in plain and n and n[0] == b else t for t, n, b in marked)])
+    return table([f"{dataset}, {SHOWN[metric]}", *(cell.split()[0] for cell in columns)], rows)
+
+
+def panel_tables(methods: tuple[str, ...] | None) -> str:
+    report = results("panel")
+    text = ""
+    for dataset in report["grids"]["main"]:
+        for metric in ("map", RECALL[dataset]):
+            text += panel_table(dataset, metric, methods) + "\n"
+    return text + (
+        "64 bits; training rows, database and queries damaged; "
+        f"{report['runs']:,} of {report['planned']:,} planned runs. "
+        "`quorumhash bench run benchmarks/quality/panel.toml --jobs 2`\n"
+    )
+
+
+def panel_ratios() -> str:
+    report = results("panel")
+    means = [row for row in report["geometric_means"] if row["grid"] == "main" and row["method"] in OWN]
+    rows = []
+    for method, metric in ((OWN[0], "map"), (OWN[1], "recall_10"), (OWN[1], "recall_100")):
+        found = {row["dataset"]: row["ratio"] for row in means if (row["method"], row["metric"]) == (method, metric)}
+        worst = report["worst_damaged_cell"].get(f"{method} {metric}", (float("nan"), "", ""))
+        cells = [f"{found.get(name, float('nan')):.2f}" for name in ("digits", "mfeat", "coco5", "all")]
+        rows.append([f"{method}, {SHOWN[metric]}", *cells, f"{worst[0]:.2f} ({worst[1]}, against {worst[2]})"])
+    return table(
+        ["ratio to the best rival of each cell", "digits", "mfeat", "coco5", "all", "worst damaged cell"], rows
+    )
+
+
+def panel_trust() -> str:
+    report = results("panel")["grids"]["main"]
+    rows = []
+    for dataset, cells in report.items():
+        for cell, methods in cells.items():
+            found = methods.get(OWN[1], {})
+            if cell.endswith(" both 64") and "false_alarms" in found:
+                auc = found.get("trust_auc")
+                rows.append(
+                    [
+                        dataset,
+                        cell.split()[0],
+                        f"{auc[0]:.3f}" if auc else "",
+                        f"{100 * found['false_alarms'][0]:.1f} %",
+                    ]
+                )
+    return table(["data", "damage", "AUC of reliability on queries", "false alarms at 1 %"], rows)
+
+
+def panel_codes() -> str:
+    report = results("panel")["grids"]["main"]
+    rows = []
+    for dataset, cells in report.items():
+        for name in (*OWN, "itq"):
+            found = next(methods for cell, methods in cells.items() if cell.startswith("clean"))[name]
+            rows.append([dataset, name, f"{found['distinct_codes'][0]:,.0f}", f"{found['tie_list_size'][0]:.1f}"])
+    return table(["data, clean", "method", "distinct codes in the database", "mean tie-list size"], rows)
+
+
+def quorum_ablation() -> str:
+    report = results("quorum_ablation")
+    text = ""
+    for name, rows in report["datasets"].items():
+        columns = [key for key in rows[0] if key != "method"]
+        body = [[row["method"], *(f"{row[c]:.3f}" if c in row else "" for c in columns)] for row in rows]
+        text += table([name, *columns], body) + "\n"
+    return text + f"{report['what']}. `{report['command']}`\n"
+
+
+def quorum_cost() -> str:
+    report = results("quorum_cost")
+    keys = ("rows", "itq_fit", "neighbours_fit", "groups_fit", "itq_encode", "neighbours_encode", "groups_encode")
+    header = ["rows", "itq fit, s", "quorum fit, s", "groups", "itq transform, s", "quorum transform, s", "groups"]
+    rows = [[f"{row[key]:,}" for key in keys] for row in report["results"]]
+    last = report["results"][-1]
+    return table(header, rows) + (
+        f"\n{report['what']}. Ratios to itq at {last['rows']:,} rows: fit {last['neighbours_fit_ratio']} and "
+        f"{last['groups_fit_ratio']}, transform {last['neighbours_encode_ratio']} and {last['groups_encode_ratio']}; "
+        f"log-log slopes of fit {report['slopes']['neighbours']} and {report['slopes']['groups']}. "
+        f"`{report['command']}`\n"
+    )
+
+
+FIGURES = {
+    "fit_scaling": fit_scaling,
+    "rmvh_ablation": rmvh_ablation,
+    "rmvh_summary": rmvh_summary,
+    "panel": lambda: panel_tables(None),
+    "panel_summary": lambda: panel_tables((*PANEL_README, *OWN)),
+    "panel_ratios": panel_ratios,
+    "panel_trust": panel_trust,
+    "panel_codes": panel_codes,
+    "quorum_ablation": quorum_ablation,
+    "quorum_cost": quorum_cost,
+}
 
 
 def fresh(text: str) -> str:

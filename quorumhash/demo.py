@@ -34,9 +34,13 @@ RATE, SEED, CURVE_BITS = 0.2, 0, 32
 METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "lsh": ("lsh", {}),
     "itq": ("itq", {}),
+    "vote": ("vote", {}),
+    "repair_itq": ("repair_itq", {}),
     "rmvh, as published": ("rmvh", {"setting": "published"}),
     "rmvh, no consensus": ("rmvh", {"max_iter": 0}),
     "rmvh": ("rmvh", {}),
+    "quorum, groups": ("quorum", {"objective": "groups"}),
+    "quorum, neighbours": ("quorum", {}),
 }
 FLOAT_SEARCH, CHANCE = "float search", "chance"
 N_PICTURED, N_NEIGHBOURS = 5, 10

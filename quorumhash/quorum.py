@@ -207,7 +207,8 @@ def smoothed_table(
 def class_table(ties: FloatArray, at_landmarks: FloatArray) -> FloatArray:
     """What landmarks say about classes (L, c), 0 on average: labels spread along the graph F^T F of the landmarks.
 
-    Minimises  sum over landmarks of (labelled weight) |p - mean label|^2  +  smoothing |p_i - p_j|^2 along the ties.
+    Minimises  sum over landmarks of (labelled weight) |p - mean label|^2  +  smoothing |p_i - p_j|^2 along the ties,
+    and a hundredth of the smoothing on |p|^2, which holds landmarks without labels near 0.
     """
     labelled, weight = at_landmarks[:, :-1], at_landmarks[:, -1]
     centred = labelled - np.outer(weight, labelled.sum(0) / max(float(weight.sum()), 1e-300))

@@ -61,7 +61,7 @@ def shares_kept(trust: Any, limits: Any = 1.0) -> Any:
     """How much of its own values each view keeps, (n, M): all from BELIEVED on, less below, and no more than its limit.
 
     The best view of every item keeps all of its own. Where nothing is believed (two sources that contradict each other)
-    nothing says what is wrong: views doubted much like the best one stay as they are.
+    nothing says what is wrong: views doubted much like the best one stay nearly as they are.
     """
     xp = array_namespace(trust)
     shares = xp.clip(trust / BELIEVED, 0.0, 1.0) * limits

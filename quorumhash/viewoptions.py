@@ -35,7 +35,9 @@ def given_weights(view_weights: Any, names: tuple[str, ...]) -> FloatArray | Non
         weights = _checked_weights("view_weights of QuorumHasher", view_weights, names)
         if weights.any():
             return weights
-        raise ParameterError("view_weights of QuorumHasher must leave at least one view a weight above 0.")
+        raise ParameterError(
+            f"view_weights of QuorumHasher must leave at least one view a weight above 0, got {view_weights!r}."
+        )
     raise ParameterError(
         f"view_weights of QuorumHasher must be 'auto', 'equal' or a dict of view to weight, got {view_weights!r}."
     )
@@ -49,7 +51,9 @@ def call_limits(view_weights: Any, names: tuple[str, ...]) -> FloatArray:
         raise ParameterError(f"view_weights of a call must be a dict of view to weight, got {view_weights!r}.")
     weights = _checked_weights("view_weights of a call", view_weights, names)
     if not weights.any():
-        raise ParameterError("view_weights of a call must leave at least one view a weight above 0.")
+        raise ParameterError(
+            f"view_weights of a call must leave at least one view a weight above 0, got {view_weights!r}."
+        )
     return np.asarray(weights / weights.max())
 
 
@@ -66,7 +70,7 @@ def source_numbers(sources: Any, names: tuple[str, ...]) -> list[int]:
     """The source of every view, as a number; views not named are sources of their own."""
     if sources is None:
         return list(range(len(names)))
-    if not isinstance(sources, Mapping) or any(isinstance(v, str) for v in sources.values()):
+    if not isinstance(sources, Mapping) or any(isinstance(v, str) or not np.iterable(v) for v in sources.values()):
         raise ParameterError(f"sources of QuorumHasher must be a dict of source to list of views, got {sources!r}.")
     number: dict[str, int] = {}
     for i, (source, views) in enumerate(sources.items()):

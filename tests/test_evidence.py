@@ -72,11 +72,11 @@ def test_matching_rows_speak_for_and_mismatched_rows_against():
 
 
 def test_independent_views_tell_nothing():
-    rng = np.random.default_rng(0)
-    views = [rng.standard_normal((400, 10)), rng.standard_normal((400, 12))]
-    pair = learn_pair(1, 0, views, [10, 12], np.ones(400))
-    related = learn_pair(1, 0, [views[0], np.hstack([views[0], views[1][:, 10:]])], [10, 12], np.ones(400))
-    assert pair.base < 0.02 * related.base
+    """By chance alone two views of 10 and 12 features seem to tell about 10 * 12 / (2 * 400) of each other."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        views = [rng.standard_normal((400, 10)), rng.standard_normal((400, 12))]
+        assert learn_pair(1, 0, views, [10, 12], np.ones(400)).base < 0.3 * 10 * 12 / (2 * 400)
 
 
 def test_rows_of_no_weight_teach_nothing():

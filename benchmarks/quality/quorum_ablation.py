@@ -159,7 +159,8 @@ def main() -> None:
         tables[name] = measure(thinned(dataset, ROWS[name]) if ROWS[name] else dataset, given.bits, range(given.seeds))
     report = {
         "what": f"{given.bits} bits, {given.seeds} seed(s); groups: MAP; neighbours: R10@10, for coco5 R10@100",
-        "command": f"python benchmarks/quality/quorum_ablation.py --seeds {given.seeds} --out {given.out}",
+        "command": "python benchmarks/quality/quorum_ablation.py "
+        f"--seeds {given.seeds} --datasets {' '.join(tables)} --out {given.out}",
         "provenance": provenance(threads_wanted()),
         "datasets": tables,
     }

@@ -227,6 +227,10 @@ def _checked_labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
         if len({type(label) for label in labels.ravel()}) > 1:
             raise ParameterError("labels must be all whole numbers or all texts, got both kinds.")
         labels = np.array(labels.tolist())
+    if labels.ndim == 2 and labels.dtype.kind not in "iubf":
+        raise ParameterError(
+            "labels in columns must be 0 or 1, got texts; give one text per row, or a column per label."
+        )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ParameterError("labels must be whole numbers or texts, got NaN or infinity; -1 marks an unlabelled row.")
     if labels.dtype.kind == "f" and (labels == np.round(labels)).all():

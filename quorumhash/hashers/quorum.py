@@ -213,7 +213,8 @@ class QuorumHasher(BaseHasher):
         """How far each view of each row can be believed, (n, n_views) in [0, 1]; NaN where a view is absent.
 
         A p-value: the share of undamaged rows of that view that look at least as suspicious. `reliability < 0.01` marks
-        damage with 1 % false alarms. The worth of whole views is left out, so values compare across views.
+        damage with 1 % false alarms, in rows that come from the same stream as those of `fit` (where those were
+        damaged more, alarms are fewer). The worth of whole views is left out, so values compare across views.
         """
         views = self._entered(X)
         with open_engine(engine) as opened:
