@@ -133,6 +133,32 @@ def panel_trust() -> str:
     return table(["data", "damage", "AUC of reliability on queries", "false alarms at 1 %"], rows)
 
 
+def panel_sources() -> str:
+    """Views of one photo swapped together, with and without being told that they have one source."""
+    methods = next(iter(results("panel")["grids"]["sources"]["coco5"].values()))
+    rows = []
+    for name, found in methods.items():
+        auc = f"{found['trust_auc'][0]:.3f}" if "trust_auc" in found else ""
+        rows.append([name, f"{found['map'][0]:.3f}", f"{found['recall_100'][0]:.3f}", auc])
+    return table(["coco5, swap_source", "MAP", "R10@100", "AUC of reliability"], rows)
+
+
+def panel_sweep() -> str:
+    """MAP and recall on mfeat as ever more pairs are swapped or zero."""
+    cells = results("panel")["grids"]["sweep"]["mfeat"]
+    text = ""
+    for kind, metric, own in ((k, m, o) for k in ("swap", "zero") for m, o in (("map", OWN[0]), ("recall_10", OWN[1]))):
+        columns = [cell for cell in cells if cell.startswith(f"{kind} ")]
+        names = [own, *(name for name in cells[columns[-1]] if not name.startswith("quorum"))]
+        found = [[cells[cell].get(name, {}).get(metric) for cell in columns] for name in names]
+        rows = [
+            [name, *("" if number is None else f"{number[0]:.3f}" for number in numbers)]
+            for name, numbers in zip(names, found, strict=True)
+        ]
+        text += table([f"mfeat, {kind}, {SHOWN[metric]}", *(cell.split()[1] for cell in columns)], rows) + "\n"
+    return text
+
+
 def panel_codes() -> str:
     report = results("panel")["grids"]["main"]
     rows = []
@@ -176,6 +202,8 @@ FIGURES = {
     "panel_ratios": panel_ratios,
     "panel_trust": panel_trust,
     "panel_codes": panel_codes,
+    "panel_sources": panel_sources,
+    "panel_sweep": panel_sweep,
     "quorum_ablation": quorum_ablation,
     "quorum_cost": quorum_cost,
 }
