@@ -427,8 +427,8 @@ def test_queries_far_outside_the_training_data_get_codes(fitted, queries):
 def broken_parts(value):
     """Every array of a learned value cut short by a row, one at a time."""
     if isinstance(value, np.ndarray):
-        yield value[:-1]
-        if value.size:
+        if value.size:  # of an array without entries nothing is left to break
+            yield value[:-1]
             yield value.astype(np.int64)
             yield np.full_like(value, np.nan)
     elif isinstance(value, dict):
