@@ -114,6 +114,9 @@ def rows_of(views, rows):
 
 
 CASES = {
+    "quorum": (HASHERS["quorum"](n_bits=16, n_steps=10), whole_views),
+    "quorum, holes": (HASHERS["quorum"](n_bits=16, n_steps=10), holed_views),
+    "quorum, groups": (HASHERS["quorum"](n_bits=16, n_steps=10, objective="groups"), whole_views),
     "lsh": (LSHHasher(n_bits=32), whole_views),
     "itq": (ITQHasher(n_bits=32, n_steps=10), whole_views),
     "itq, holes": (ITQHasher(n_bits=32, n_steps=10), holed_views),
