@@ -16,10 +16,6 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/benchmarks.md", "docs/quorum.md")
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
-README_METHODS = (
-    "float search", "chance", "lsh", "itq", "rmvh as published", "rmvh tuned", "without consensus",
-    "query kernel robust",
-)  # fmt: skip
 
 
 def results(name: str) -> Any:
@@ -41,28 +37,18 @@ def fit_scaling() -> str:
     )
 
 
-def ablation_tables(methods: tuple[str, ...] | None, spread: bool) -> str:
+def rmvh_ablation() -> str:
     report = results("rmvh_ablation")
     columns = [(metric, damage) for metric in ("map", "recall_10") for damage in ("clean", "swap", "noise")]
-    header = [f"{'MAP' if metric == 'map' else 'R10@10'} {damage}" for metric, damage in columns]
+    header = [f"{SHOWN[metric]} {damage}" for metric, damage in columns]
     text = ""
     for name, rows in report["datasets"].items():
         body = []
         for row in rows:
-            if methods is None or row["method"] in methods:
-                cells = [row[f"{metric} {damage}"] for metric, damage in columns]
-                body.append([row["method"], *(f"{c[0]:.3f} ± {c[1]:.3f}" if spread else f"{c[0]:.3f}" for c in cells)])
+            cells = [row[f"{metric} {damage}"] for metric, damage in columns]
+            body.append([row["method"], *(f"{mean:.3f} ± {spread:.3f}" for mean, spread in cells)])
         text += table([name, *header], body) + "\n"
-    shown = "Mean and standard deviation" if spread else "Means"
-    return text + f"{shown}: {report['what']}. `{report['command']}`\n"
-
-
-def rmvh_ablation() -> str:
-    return ablation_tables(None, spread=True)
-
-
-def rmvh_summary() -> str:
-    return ablation_tables(README_METHODS, spread=False)
+    return text + f"Mean and standard deviation: {report['what']}. `{report['command']}`\n"
 
 
 OWN = ("quorum, groups", "quorum, neighbours")
@@ -196,7 +182,6 @@ def quorum_cost() -> str:
 FIGURES = {
     "fit_scaling": fit_scaling,
     "rmvh_ablation": rmvh_ablation,
-    "rmvh_summary": rmvh_summary,
     "panel": lambda: panel_tables(None),
     "panel_summary": lambda: panel_tables((*PANEL_README, *OWN)),
     "panel_ratios": panel_ratios,

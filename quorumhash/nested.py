@@ -2,7 +2,7 @@
 
 The dimensions come in order of variance. The first block of 64 bits rotates the first 64 dimensions towards bits. Every
 later block adds the next 64 dimensions and cuts all so far anew, by 64 columns of a rotation of its own: the later
-dimensions alone vary so little that bits of theirs would drown the first ones (docs/benchmarks.md, bits).
+dimensions alone vary so little that bits of theirs would drown the first ones (docs/quorum.md).
 """
 
 from __future__ import annotations

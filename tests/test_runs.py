@@ -3,10 +3,12 @@
 import json
 import math
 import os
+import subprocess
 import sys
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import pytest
 import quorumhash.bench.workbench as workbench
 from quorumhash.bench.panel import read_panel
 from quorumhash.bench.processes import walk
-from quorumhash.bench.provenance import provenance
+from quorumhash.bench.provenance import commit, provenance
 from quorumhash.bench.runs import n_stored, read_run, run_path, write_run
 from quorumhash.bench.scores import as_plain, geometric_mean, measure_panel, measure_trust
 from quorumhash.bench.settings import Setting
@@ -325,3 +327,13 @@ def test_results_are_plain_and_whole(scores):
 
 def test_what_is_not_stored_is_left_open(scores, tmp_path):
     assert measure_panel(scores[0].panel, tmp_path).figures == {}
+
+
+def test_rows_name_the_commit_they_were_made_by():
+    root = Path(__file__).parents[1]
+    if (root / ".git").exists():
+        head = subprocess.run(["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        assert head.stdout.startswith(commit().removesuffix("+"))
+        assert len(commit()) >= 12
+    else:
+        assert commit() == ""

@@ -35,7 +35,7 @@ def provenance(n_threads: int) -> dict[str, str]:
 
 def commit() -> str:
     """The commit that the library runs from, with a + where its files were changed since; "" outside a clone."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     if not (root / ".git").exists():  # a folder further up may be somebody else's clone
         return ""
     head, changes = _git(root, "rev-parse", "--short=12", "HEAD"), _git(root, "status", "--porcelain", "quorumhash")
