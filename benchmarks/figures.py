@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -87,17 +88,17 @@ def panel_tables(methods: tuple[str, ...] | None) -> str:
 
 
 def panel_ratios() -> str:
-    report = results("panel")
-    means = [row for row in report["geometric_means"] if row["grid"] == "main" and row["method"] in OWN]
+    report = results("panel")["standings"]
     rows = []
     for method, metric in ((OWN[0], "map"), (OWN[1], "recall_10"), (OWN[1], "recall_100")):
-        found = {row["dataset"]: row["ratio"] for row in means if (row["method"], row["metric"]) == (method, metric)}
-        worst = report["worst_damaged_cell"].get(f"{method} {metric}", (float("nan"), "", ""))
-        cells = [f"{found.get(name, float('nan')):.2f}" for name in ("digits", "mfeat", "coco5", "all")]
-        rows.append([f"{method}, {SHOWN[metric]}", *cells, f"{worst[0]:.2f} ({worst[1]}, against {worst[2]})"])
-    return table(
-        ["ratio to the best rival of each cell", "digits", "mfeat", "coco5", "all", "worst damaged cell"], rows
-    )
+        found = report[f"{method} {metric}"]
+        by_data = {name: [r for cell, (r, _) in found["cells"].items() if cell.startswith(name)] for name in RECALL}
+        ratio, cell, rival = found["worst"]
+        means = [f"{geometric_mean(ratios):.2f}" if ratios else "" for ratios in by_data.values()]
+        rows.append(
+            [f"{method}, {SHOWN[metric]}", *means, f"{found['geometric_mean']:.2f}", f"{ratio:.2f} ({cell}, {rival})"]
+        )
+    return table(["ratio to the best rival of each damaged cell", *RECALL, "all", "worst cell, rival"], rows)
 
 
 def panel_trust() -> str:

@@ -26,6 +26,7 @@ FEWEST_ROWS = 30  # below this nothing can be calibrated
 N_POINTS = 64  # of a curve
 NEWTON_STEPS = 20
 LARGEST_SLOPE = 1.0
+APART = 0.5  # the largest gap between right rows and mismatches from which on e is known
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,12 @@ class Calibration:
     curve: Curve = field(default_factory=Curve)
 
 
-def calibrate(real: FloatArray, fake: FloatArray) -> Calibration:
+def calibrate(real: FloatArray, fake: FloatArray, largest_share: float = LARGEST_SHARE) -> Calibration:
     """Calibrate one view from votes of real rows and of mismatched ones; NaN where a row was ruled out."""
     real, fake = np.sort(real[~np.isnan(real)]), np.sort(fake[~np.isnan(fake)])
     if min(len(real), len(fake)) < FEWEST_ROWS or fake[0] == fake[-1]:
         return Calibration()
-    raw = _wrong_share(real, fake)
+    raw = min(_wrong_share(real, fake), largest_share)
     share = float(np.clip(raw, SMALLEST_SHARE, LARGEST_SHARE))
     slope, offset, share = _logistic(real, fake, share)
     log_odds = offset + float(np.log((1 - share) / share))
@@ -71,7 +72,15 @@ def _wrong_share(real: FloatArray, fake: FloatArray) -> float:
     levels = np.quantile(fake, np.linspace(lowest, 0.8, 16))
     mismatched = _below(fake, levels)
     ratios = _below(real, levels) / mismatched
-    return float((ratios + np.sqrt(ratios / (mismatched * len(real)))).min())
+    most = float((ratios + np.sqrt(ratios / (mismatched * len(real)))).min())
+    # that is the most e can be; where right rows and mismatches vote much alike it is near 1 and says nothing, so it is
+    # believed only as far as the two are apart: F1 - F = (1 - e) (F1 - F0)
+    votes = np.concatenate([real, fake])
+    gap = max(0.0, float((_below(fake, votes) - _below(real, votes)).max()))
+    share = 0.0
+    for _ in range(8):
+        share = most * min(1.0, gap / (APART * max(1.0 - share, 1e-9)))
+    return share
 
 
 def _logistic(real: FloatArray, fake: FloatArray, share: float) -> tuple[float, float, float]:

@@ -135,7 +135,11 @@ def _calibrated(model: TrustModel, sample: TrustSample, trust: FloatArray) -> Tr
         held_out = [part[inside] for part in sample.signatures], ~sample.usable[inside]
         real[inside], fake[inside] = _real_and_fake_votes(replace(test, densities=densities), *held_out)
     model = replace(model, densities=densities)
-    return _with_calibrations(model, [calibrate(real[:, m], fake[:, m]) for m in range(n_views)])
+    found = [calibrate(real[:, m], fake[:, m]) for m in range(n_views)]
+    if len(set(model.sources)) == 2:  # a mismatch is one for all views alike: the least of what they say
+        least = min(calibration.wrong_share for calibration in found)
+        found = [calibrate(real[:, m], fake[:, m], least) for m in range(n_views)]
+    return _with_calibrations(model, found)
 
 
 def _real_and_fake_votes(model: TrustModel, parts: list[FloatArray], out: Presence) -> tuple[FloatArray, FloatArray]:

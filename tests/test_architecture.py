@@ -28,7 +28,7 @@ LEVELS = [
     },
     {
         "calibration", "consensus", "coordinates", "datasets", "evidence", "hashers.epamh", "hashers.itq",
-        "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "repair", "steps.averagedgraph",
+        "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "nearness", "repair", "steps.averagedgraph",
         "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {

@@ -152,7 +152,7 @@ def test_a_small_feature_is_heard_in_the_signature():
 
 
 def test_grain_is_what_the_signature_leaves_out():
-    X = rng.standard_normal((600, 100)) @ rng.standard_normal((100, 100))
+    X = rng.standard_normal((600, 200)) @ rng.standard_normal((200, 200))
     components = learn_components(X, 20)
     both = np.hstack([components.signature, components.grain])
     np.testing.assert_allclose(both.T @ both, np.eye(both.shape[1]), atol=1e-9)

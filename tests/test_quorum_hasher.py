@@ -9,6 +9,7 @@ from quorumhash.codes import hamming_distances
 from quorumhash.corruption import damage_with_mask
 from quorumhash.evaluation import shared_labels, true_neighbours
 from quorumhash.experiment import joined_features
+from quorumhash.nearness import near_rows
 
 RATES = {"swap": 0.2, "noise": 0.3, "zero": 0.3, "placeholder": 0.3}
 
@@ -74,13 +75,16 @@ def test_everything_believed_is_the_path_without_masks(digits):
     np.testing.assert_allclose(hasher.embed(holed)[1::2], hasher.embed(views)[1::2], atol=1e-6)
 
 
-def test_embed_falls_in_variance_and_codes_are_its_signs(digits):
-    hasher = qh.QuorumHasher(100).fit(digits.views[digits.train_rows])
+@pytest.mark.parametrize("objective", ["neighbours", 0.5, "groups"])
+def test_embed_falls_in_variance_and_codes_are_cut_from_it(digits, objective):
+    hasher = qh.QuorumHasher(100, objective=objective).fit(digits.views[digits.train_rows])
     dense = hasher.embed(digits.views[digits.train_rows])
     assert dense.dtype == np.float32
     assert (np.diff(dense.var(axis=0)) <= 1e-6).all()
     scores = hasher.decision_function(digits.views[digits.train_rows])
-    np.testing.assert_allclose(dense.astype(np.float64) @ hasher.rotation_, scores, atol=1e-4)
+    cut_from = near_rows(hasher.nearness_, dense.astype(np.float64))
+    assert (hasher.nearness_ is None) == (objective == "groups")
+    np.testing.assert_allclose(cut_from @ hasher.rotation_, scores, atol=1e-3)
 
 
 @pytest.mark.parametrize("n_labelled", [50, None])
@@ -198,3 +202,9 @@ def test_weights_may_drop_a_view_entirely(digits):
     assert dropped.view_weights_ == {"pixels": 0.0, "gradients": 1.0, "frequencies": 1.0, "profiles": 1.0}
     assert len(dropped.encoder_.weighting.views) == 3
     assert dropped.reliability(train).shape == (400, 4)  # it still serves as a witness
+
+
+def test_an_option_of_another_method_is_refused_with_a_sentence(digits):
+    hasher = qh.HASHERS["itq"](8).fit(digits.views[digits.train_rows[:50]])
+    with pytest.raises(qh.ParameterError, match=r"view_weights is no option of .* at this call: it knows engine"):
+        hasher.transform(digits.views[digits.query_rows[:5]], view_weights={"pixels": 0})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from quorumhash.atomic import replacing
@@ -29,15 +30,31 @@ def summary(results: dict[str, Any]) -> dict[str, Any]:
         place = grids.setdefault(figure["grid"], {}).setdefault(figure["dataset"], {}).setdefault(cell, {})
         numbers = [round(figure["mean"], 4), round(figure["spread"], 4), figure["n_seeds"], figure["weights"]]
         place.setdefault(figure["method"], {})[figure["metric"]] = numbers
-    kept = ("title", "runs", "planned", "provenance", "geometric_means")
-    worst = {}
-    for row in results["ratios"]:
-        place = row["place"]
-        if place["grid"] == "main" and place["damage"] != "clean":
-            key = f"{place['method']} {row['metric']}"
-            if row["ratio"] < worst.get(key, (9.0,))[0]:
-                worst[key] = (round(row["ratio"], 4), f"{place['dataset']} {place['damage']}", row["rival"])
-    return {key: results[key] for key in kept} | {"worst_damaged_cell": worst, "grids": grids}
+    kept = ("title", "runs", "planned", "provenance")
+    return {key: results[key] for key in kept} | {"standings": standings(results["ratios"]), "grids": grids}
+
+
+def standings(ratios: list[dict[str, Any]]) -> dict[str, Any]:
+    """Own methods over the best rival of every damaged cell: by cell, the worst, the geometric mean.
+
+    Where all views of a source are wrong together, the row that was told the sources counts.
+    """
+    cells: dict[str, dict[str, tuple[float, str]]] = {}
+    for row in ratios:
+        place, method = row["place"], row["place"]["method"]
+        is_told = method.endswith(", told the sources")
+        if place["damage"] == "clean" or (place["grid"], is_told) not in (("main", False), ("sources", True)):
+            continue
+        key = f"{method.removesuffix(', told the sources')} {row['metric']}"
+        cells.setdefault(key, {})[f"{place['dataset']} {place['damage']}"] = round(row["ratio"], 4), row["rival"]
+    return {
+        key: {
+            "geometric_mean": round(geometric_mean([ratio for ratio, _ in found.values()]), 4),
+            "worst": min((ratio, cell, rival) for cell, (ratio, rival) in found.items()),
+            "cells": found,
+        }
+        for key, found in cells.items()
+    }
 
 
 def main() -> None:

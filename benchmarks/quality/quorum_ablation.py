@@ -61,14 +61,21 @@ class Unrepaired(QuorumHasher):
 
 
 class Unrotated(QuorumHasher):
-    """Bits are the signs of the dimensions themselves."""
+    """Bits are the signs of what they are cut from, not rotated."""
 
     def _rotation(self, placed: Any, engine: Any, seed: int) -> Any:  # noqa: ARG002
         return np.eye(placed.shape[1], self.n_bits)
 
 
+class Plain(QuorumHasher):
+    """Bits are cut from the dimensions themselves for neighbours too, as they are for groups."""
+
+    def _nearness(self, placed: Any, smoothing: float, seed: int) -> Any:  # noqa: ARG002
+        return None
+
+
 class Whitened(QuorumHasher):
-    """Every dimension is given the same variance before the rotation, as the paper's constraint on Y does."""
+    """What bits are cut from is given the same variance everywhere first, as the paper's constraint on Y does."""
 
     def _rotation(self, placed: Any, engine: Any, seed: int) -> Any:
         spread = np.maximum(placed.std(axis=0), 1e-12)[:, None]
@@ -108,6 +115,7 @@ def methods(sources: dict[str, list[str]]) -> dict[str, tuple[Any, dict[str, Any
         "no trust": (Believing, {}),
         "no repair": (Unrepaired, {}),
         "no rotation": (Unrotated, {}),
+        "no kernel before the bits": (Plain, {}),
         "whitened target": (Whitened, {}),
         "equal views": (QuorumHasher, {"view_weights": "equal"}),
         "half smoothed": (QuorumHasher, {"objective": 0.5}),

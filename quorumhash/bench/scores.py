@@ -57,6 +57,9 @@ class Place(NamedTuple):
     method: str
 
 
+Values = dict[tuple[Place, str], dict[str, dict[int, float]]]  # place and metric -> weighting -> seed -> value
+
+
 class Figure(NamedTuple):
     """Mean and standard deviation over seeds, and on which views."""
 
@@ -147,8 +150,8 @@ def measure_panel(panel: Panel, folder: Path, n_jobs: int = 1, done: Callable[[s
             if result is not None:
                 measured[run_key(setting)] = result
             done(setting.label)
-    figures = _figures(panel, measured)
-    return Scores(panel, measured, figures, tuple(_standings(panel, figures)))
+    values = _values(panel, measured)
+    return Scores(panel, measured, _figures(values), tuple(_standings(panel, values)))
 
 
 def place_of(cell: Cell) -> Place:
@@ -156,34 +159,53 @@ def place_of(cell: Cell) -> Place:
     return Place(cell.grid, cell.dataset, cell.damage, cell.rate, cell.where, cell.n_bits, cell.method)
 
 
-def _figures(panel: Panel, measured: dict[str, Measured]) -> dict[tuple[Place, str], Figure]:
-    """Means over seeds, of the better of the weightings."""
-    values: dict[tuple[Place, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+def _values(panel: Panel, measured: dict[str, Measured]) -> Values:
+    """Every metric of every cell by place, weighting and seed."""
+    values: Values = defaultdict(lambda: defaultdict(dict))
     for cell in panel.cells:
         run = measured.get(run_key(cell.setting))
         for metric, value in run.metrics.items() if run else ():
-            values[place_of(cell), metric][cell.weights].append(value)
+            values[place_of(cell), metric][cell.weights][cell.seed] = value
+    return values
+
+
+def _figures(values: Values) -> dict[tuple[Place, str], Figure]:
+    """Means over seeds, of the better of the weightings."""
     figures = {}
     for (place, metric), lists in values.items():
-        found = [Figure(float(np.mean(v)), float(np.std(v)), len(v), weights) for weights, v in lists.items()]
+        found = [
+            Figure(float(np.mean(list(v.values()))), float(np.std(list(v.values()))), len(v), weights)
+            for weights, v in lists.items()
+        ]
         sign = -1 if metric in BETTER_SMALLER else 1
         figures[place, metric] = max(found, key=lambda figure: sign * figure.mean)
     return figures
 
 
-def _standings(panel: Panel, figures: dict[tuple[Place, str], Figure]) -> list[Standing]:
+def _standings(panel: Panel, values: Values) -> list[Standing]:
+    """Own figures over the best rival's, seed by seed: a rival with fewer seeds is compared on those it has."""
     own = [method.name for method in panel.methods if method.is_own]
     rivals = [method.name for method in panel.methods if method.is_rival]
     standings = []
-    for (place, metric), figure in figures.items():
+    for (place, metric), lists in values.items():
         if place.method not in own or metric not in COMPARED:
             continue
-        found = {name: figures.get((place._replace(method=name), metric)) for name in rivals}
-        means = {name: rival.mean for name, rival in found.items() if rival is not None and rival.mean > 0}
-        if means:
-            best = max(means, key=means.__getitem__)
-            standings.append(Standing(place, metric, figure.mean / means[best], best))
+        ratios: dict[str, float] = {}
+        for name in rivals:
+            for theirs in values.get((place._replace(method=name), metric), {}).values():
+                ratio = max(_ratio(ours, theirs) for ours in lists.values())
+                ratios[name] = min(ratio, ratios.get(name, math.inf))
+        best = min(ratios, key=ratios.__getitem__, default="")
+        if best and ratios[best] < math.inf:
+            standings.append(Standing(place, metric, ratios[best], best))
     return standings
+
+
+def _ratio(ours: dict[int, float], theirs: dict[int, float]) -> float:
+    """Of the means over the seeds that both have; infinite where there are none."""
+    shared = sorted(set(ours) & set(theirs))
+    total = sum(theirs[seed] for seed in shared)
+    return sum(ours[seed] for seed in shared) / total if total > 0 else math.inf
 
 
 def geometric_mean(standings: list[Standing]) -> float:

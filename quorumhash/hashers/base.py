@@ -45,6 +45,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_features_in_: int
     n_bits_: int
     uses_pairs: ClassVar[bool] = False
+    call_options: ClassVar[tuple[str, ...]] = ()  # of transform and decision_function, beside engine and packed
     _training_labels: npt.NDArray[Any] | None  # there while `fit` runs, for methods that learn from labels
     _training_pairs: npt.NDArray[np.int64] | None  # the same for pairs of rows known to be alike
 
@@ -144,6 +145,9 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def decision_function(self, X: Any, *, engine: EngineLike = "threads", **options: Any) -> npt.NDArray[np.float64]:
         """Scores before the sign, (n, n_bits): how sure each bit is; for asymmetric search."""
         views = self._entered(X)
+        for name in set(options) - set(self.call_options):
+            known = ", ".join(("engine", "packed", *self.call_options))
+            raise ParameterError(f"{name} is no option of {type(self).__name__} at this call: it knows {known}.")
         with open_engine(engine) as opened:
             scores: Callable[..., npt.NDArray[np.float64]] = self._scores  # of a method with options of its own
             return scores(views, opened, **options)

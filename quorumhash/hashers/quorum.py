@@ -14,6 +14,7 @@ from quorumhash.hashers.base import BaseHasher, EngineLike
 from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, judged_rows, learn_judge, pair_distances, repaired_rows
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, refuse_rare_views, sample_positions
+from quorumhash.nearness import Nearness, check_nearness, learn_nearness, near_rows
 from quorumhash.nested import learn_rotation
 from quorumhash.overlap import neighbourhood_lift
 from quorumhash.quorum import (
@@ -77,8 +78,8 @@ class QuorumHasher(BaseHasher):
         Worth of whole views, as chosen or given.
     suggested_sources_ : dict of str to list of str
         Views so much alike, given all others, that they may come from one source; a suggestion, not used.
-    judge_, encoder_, rotation_
-        What was learned; see judging.py and quorum.py.
+    judge_, encoder_, nearness_, rotation_
+        What was learned; see judging.py, quorum.py, nearness.py and nested.py.
 
     Examples
     --------
@@ -92,10 +93,11 @@ class QuorumHasher(BaseHasher):
     (297, 4)
     """
 
-    learned = ("view_weights_", "judge_", "encoder_", "rotation_")
+    learned = ("view_weights_", "judge_", "encoder_", "nearness_", "rotation_")
     told = ("suggested_sources_",)
-    parts = (*JUDGE_PARTS, *ENCODER_PARTS)
+    parts = (*JUDGE_PARTS, *ENCODER_PARTS, Nearness)
     uses_pairs = True
+    call_options = ("view_weights",)
 
     def __init__(
         self,
@@ -133,7 +135,8 @@ class QuorumHasher(BaseHasher):
     def _check_state(self) -> None:
         check_judge(self.judge_, list(self.view_widths_.values()))
         check_encoder(self.encoder_, self.judge_)
-        check_shape(self.rotation_, (self.encoder_.linear.shape[1], self.n_bits_))
+        n_columns = check_nearness(self.nearness_, self.encoder_.linear.shape[1])
+        check_shape(self.rotation_, (n_columns, self.n_bits_))
         require(list(self.view_weights_) == list(self.view_widths_))
         require(all(map(is_number, self.view_weights_.values())))
 
@@ -162,12 +165,17 @@ class QuorumHasher(BaseHasher):
         rows = {"present": present, "labels": labels, "blocks": blocks}
         n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
         self.encoder_ = learn_encoder(self.judge_, weighting, repaired, dial, rows, engine, seed, n_dimensions)
-        self.rotation_ = self._rotation(placed_rows(self.encoder_, repaired), engine, seed)
+        placed = placed_rows(self.encoder_, repaired)
+        self.nearness_ = self._nearness(placed, dial.smoothing, seed)
+        self.rotation_ = self._rotation(near_rows(self.nearness_, placed), engine, seed)
 
     def _judge(
         self, sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_]
     ) -> tuple[Judge, list[FloatArray], FloatArray]:
         return learn_judge(sample, present, source_numbers(self.sources, tuple(sample)), self.n_components)
+
+    def _nearness(self, placed: FloatArray, smoothing: float, seed: int) -> Nearness | None:
+        return learn_nearness(placed, smoothing, seed)
 
     def _rotation(self, placed: FloatArray, engine: Engine, seed: int) -> FloatArray:
         return learn_rotation(placed, self.n_bits, engine, seed, self.n_steps)
@@ -188,26 +196,25 @@ class QuorumHasher(BaseHasher):
         return supervised_weights(squares, len(alike), weights)
 
     def _scores(self, views: Views, engine: Engine, **options: Any) -> FloatArray:
-        return self._embedded(views, engine, **options) @ self.rotation_
+        dimensions = self._dimensions(views, engine, **options)
+        return engine.get(engine.map_rows(_score_rows, self.nearness_, self.rotation_, dimensions))
 
-    def _embedded(self, views: Views, engine: Engine, view_weights: Mapping[str, float] | None = None) -> FloatArray:
+    def _dimensions(self, views: Views, engine: Engine, view_weights: Mapping[str, float] | None = None) -> Any:
         limits = call_limits(view_weights, tuple(self.view_widths_))
         rows = put_views(views, engine)
-        return engine.get(
-            engine.map_rows(embed_rows, self.judge_, self.encoder_, limits, put_presence(views, engine), *rows)
-        )
+        return engine.map_rows(embed_rows, self.judge_, self.encoder_, limits, put_presence(views, engine), *rows)
 
     def embed(
         self, X: Any, *, view_weights: Mapping[str, float] | None = None, engine: EngineLike = "threads"
     ) -> npt.NDArray[np.float32]:
         """Dense vectors (n, n_dimensions), repaired and weighted, dimensions in order of variance.
 
-        Codes are their signs after a rotation. For any vector database, or to re-rank what codes found.
+        Codes are cut from them (nearness.py, nested.py). For any vector database, or to re-rank what codes found.
         `view_weights` limits, in this call, how much each view may say of itself (0: as if it were not given).
         """
         views = self._entered(X)
         with open_engine(engine) as opened:
-            return self._embedded(views, opened, view_weights).astype(np.float32)
+            return opened.get(self._dimensions(views, opened, view_weights)).astype(np.float32)
 
     def reliability(self, X: Any, *, engine: EngineLike = "threads") -> FloatArray:
         """How far each view of each row can be believed, (n, n_views) in [0, 1]; NaN where a view is absent.
@@ -220,3 +227,8 @@ class QuorumHasher(BaseHasher):
         with open_engine(engine) as opened:
             rows = put_views(views, opened)
             return opened.get(opened.map_rows(judged_rows, self.judge_, put_presence(views, opened), *rows))
+
+
+def _score_rows(nearness: Nearness | None, rotation: Any, dimensions: Any) -> Any:
+    """Scores (n, n_bits) of one block of dimensions."""
+    return near_rows(nearness, dimensions) @ rotation
