@@ -9,21 +9,21 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 
 LEVELS = [
     {
-        "_version", "atomic", "bench", "bench.settings", "engines.base", "errors", "printing", "progress", "steps",
-        "steps.simplex", "steps.thresholds", "supervision",
+        "_version", "atomic", "bench", "bench.settings", "engines.base", "errors", "index.matches", "printing",
+        "progress", "steps", "steps.simplex", "steps.thresholds", "supervision",
     },
     {
-        "_drawing", "bench.paneltable", "bench.provenance", "codes", "evaluation", "hashers.plain", "matrices",
-        "modelfile", "patches", "similarity",
+        "_drawing", "bench.paneltable", "bench.provenance", "codes", "evaluation", "hashers.plain", "index.idset",
+        "index.writerlock", "matrices", "modelfile", "patches", "similarity",
     },
-    {"engines.threads", "overlap", "report", "views"},
+    {"engines.threads", "index.segments", "overlap", "report", "views"},
     {
-        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns", "viewfiles",
+        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns", "index.database", "viewfiles",
         "viewworth",
     },
-    {"datasets.digits", "datasets.files", "hashers.base", "proximal", "scaling"},
+    {"datasets.digits", "datasets.files", "hashers.base", "index.segmentreader", "proximal", "scaling"},
     {
-        "checks", "datasets.coco5", "datasets.mfeat", "landmarks", "nested", "querykernel", "steps.agreement",
+        "checks", "datasets.coco5", "datasets.mfeat", "index.store", "landmarks", "nested", "querykernel", "steps.agreement",
         "steps.directions", "steps.smoothness", "sweeps", "targets",
     },
     {

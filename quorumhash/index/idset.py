@@ -1,0 +1,67 @@
+"""Ids of items: the check at the door, and a sorted set of them that says which are there."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.errors import ParameterError
+
+Ids = npt.NDArray[np.int64]
+
+
+def checked_ids(ids: npt.ArrayLike) -> Ids:
+    """Ids as int64 (n,), none twice.
+
+    >>> checked_ids([3, 1]).tolist()
+    [3, 1]
+    """
+    values = np.asarray(ids)
+    if values.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if values.ndim != 1 or values.dtype.kind not in "iu" or (values.dtype.kind == "u" and values.max() > 2**63 - 1):
+        raise ParameterError(
+            f"ids must be whole numbers of 64 bits, one per item, got {values.dtype} of shape {values.shape}; "
+            "give an array of int64."
+        )
+    whole = values.astype(np.int64)
+    ordered = np.sort(whole)
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if len(twice):
+        raise ParameterError(f"ids must differ, got {ordered[twice[0]]} twice; give every item an id of its own.")
+    return whole
+
+
+class IdSet:
+    """Which ids are there, 8 bytes each; never changed, every step gives a new set.
+
+    >>> ids = IdSet(np.array([5, 2])).with_added(np.array([3])).without(np.array([5]))
+    >>> ids.has(np.array([2, 3, 4, 5])).tolist()
+    [True, True, False, False]
+    """
+
+    def __init__(self, ids: Ids) -> None:
+        self._sorted = np.sort(ids)
+
+    def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Which of the ids (n,) are there."""
+        if not len(self._sorted):
+            return np.zeros(len(ids), dtype=np.bool_)
+        places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
+        found: npt.NDArray[np.bool_] = self._sorted[places] == ids
+        return found
+
+    def with_added(self, ids: Ids) -> IdSet:
+        """The set with ids that are not in it."""
+        ordered = np.sort(ids)
+        return self._of(np.insert(self._sorted, np.searchsorted(self._sorted, ordered), ordered))
+
+    def without(self, ids: Ids) -> IdSet:
+        """The set without ids that are in it."""
+        return self._of(np.delete(self._sorted, np.searchsorted(self._sorted, ids)))
+
+    @staticmethod
+    def _of(ordered: Ids) -> IdSet:
+        made = IdSet(ordered[:0])
+        made._sorted = ordered
+        return made
