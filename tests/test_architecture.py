@@ -18,13 +18,13 @@ LEVELS = [
     },
     {"engines.threads", "index.segments", "overlap", "report", "views"},
     {
-        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns", "index.database", "viewfiles",
-        "viewworth",
+        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns", "index.database",
+        "viewfiles", "viewworth",
     },
     {"datasets.digits", "datasets.files", "hashers.base", "index.segmentreader", "proximal", "scaling"},
     {
-        "checks", "datasets.coco5", "datasets.mfeat", "index.store", "landmarks", "nested", "querykernel", "steps.agreement",
-        "steps.directions", "steps.smoothness", "sweeps", "targets",
+        "checks", "datasets.coco5", "datasets.mfeat", "index.store", "landmarks", "nested", "querykernel",
+        "steps.agreement", "steps.directions", "steps.smoothness", "sweeps", "targets",
     },
     {
         "calibration", "consensus", "coordinates", "datasets", "evidence", "hashers.epamh", "hashers.itq",
