@@ -16,6 +16,7 @@ from quorumhash.errors import IndexFileError, QuorumHashError
 from quorumhash.index.segments import APPLICATION_ID, FORMAT_VERSION, SEGMENT_BYTES, TABLES, Head
 
 WAIT_SECONDS = 30.0  # for another connection's commit, which takes milliseconds
+IMMUTABLE = "immutable=1"  # SQLite then looks at no -wal file, and calls the mode of every file "delete"
 _RESTORE = "restore it from a copy or build it again from the codes"
 
 
@@ -59,7 +60,7 @@ def connect(path: Path, readonly: bool) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         if Path(f"{path}-wal").exists():
             raise
-        return _connection(path, "immutable=1")  # a folder that cannot be written to, and nobody writes
+        return _connection(path, IMMUTABLE)  # a folder that cannot be written to, and nobody writes
 
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
@@ -73,14 +74,14 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
         connection.execute("PRAGMA mmap_size = 0")  # a file cut short under a memory map ends the process
         for text in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON"):
             connection.execute(f"PRAGMA {text}")
-        _require_format(connection)
+        _require_format(connection, expected_mode="wal" if mode != IMMUTABLE else "delete")
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _require_format(connection: sqlite3.Connection) -> None:
+def _require_format(connection: sqlite3.Connection, expected_mode: str) -> None:
     """Refuse what is no index file, or newer than this library, or not as this library writes it."""
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise IndexFileError("is no index file of quorumhash; give the path of a file that it wrote")
@@ -90,7 +91,7 @@ def _require_format(connection: sqlite3.Connection) -> None:
             f"has format version {version}, but quorumhash {__version__} reads versions up to {FORMAT_VERSION}; "
             "upgrade quorumhash"
         )
-    if version != FORMAT_VERSION or _pragma(connection, "journal_mode") != "wal":
+    if version != FORMAT_VERSION or _pragma(connection, "journal_mode") != expected_mode:
         raise IndexFileError(f"is damaged: its header was changed; {_RESTORE}")
     found = connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 9").fetchall()
     if sorted(found) != sorted(("table", name, text) for name, text in TABLES.items()):
