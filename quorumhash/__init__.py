@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from quorumhash.hashers import ViewSelectHasher as ViewSelectHasher
     from quorumhash.hashers import VoteHasher as VoteHasher
     from quorumhash.hashers import load as load
+    from quorumhash.index.adapters import open_store as open_store
     from quorumhash.views import Views as Views
 
 _HOMES = {
@@ -93,6 +94,7 @@ _HOMES = {
     "mean_average_precision": "evaluation",
     "nearest_rows": "evaluation",
     "neighbour_recall": "evaluation",
+    "open_store": "index.adapters",
     "precision_recall": "evaluation",
     "shared_labels": "evaluation",
 }

@@ -13,13 +13,14 @@ LEVELS = [
         "progress", "steps", "steps.simplex", "steps.thresholds", "supervision",
     },
     {
-        "_drawing", "bench.paneltable", "bench.provenance", "codes", "evaluation", "hashers.plain", "index.idset",
-        "index.writerlock", "matrices", "modelfile", "patches", "similarity",
+        "_drawing", "bench.paneltable", "bench.provenance", "codes", "evaluation", "hashers.plain", "index",
+        "index.idset", "index.writerlock", "matrices", "modelfile", "patches", "similarity",
     },
-    {"engines.threads", "index.segments", "overlap", "report", "views"},
+    {"engines.threads", "index.adapters.base", "index.segments", "overlap", "report", "views"},
     {
-        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns", "index.database",
-        "viewfiles", "viewworth",
+        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns", "index.adapters",
+        "index.adapters.faiss", "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres",
+        "index.database", "viewfiles", "viewworth",
     },
     {"datasets.digits", "datasets.files", "hashers.base", "index.segmentreader", "proximal", "scaling"},
     {
@@ -52,7 +53,10 @@ LEVELS = [
     {"bench.cli"},
     {"cli"},
 ]  # fmt: skip
-OPTIONAL = {"torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "psycopg"}
+OPTIONAL = {
+    "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "pyarrow", "psycopg",
+    "pymilvus",
+}  # fmt: skip
 
 
 def files():

@@ -14,7 +14,7 @@ PUBLIC = [
     "QuorumHashError", "QuorumHasher", "RankWarning", "RefusedError", "RepairITQHasher", "RobustPCAHasher",
     "SSHHasher", "SpectralHasher", "ViewSelectHasher", "Views", "ViewsError", "VoteHasher", "damage",
     "hamming_distances", "load", "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows",
-    "neighbour_recall", "precision_recall", "shared_labels", "__version__",
+    "neighbour_recall", "open_store", "precision_recall", "shared_labels", "__version__",
 ]  # fmt: skip
 
 
