@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from quorumhash.hashers import VoteHasher as VoteHasher
     from quorumhash.hashers import load as load
     from quorumhash.index.adapters import open_store as open_store
+    from quorumhash.index.hamming import HammingIndex as HammingIndex
     from quorumhash.views import Views as Views
 
 _HOMES = {
@@ -63,6 +64,7 @@ _HOMES = {
     "EPAMHHasher": "hashers",
     "GCCAHasher": "hashers",
     "HASHERS": "hashers",
+    "HammingIndex": "index.hamming",
     "ITQHasher": "hashers",
     "InductiveManifoldHasher": "hashers",
     "KLSHHasher": "hashers",

@@ -29,7 +29,7 @@ LEVELS = [
     },
     {
         "calibration", "consensus", "coordinates", "datasets", "evidence", "hashers.epamh", "hashers.itq",
-        "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "repair", "steps.averagedgraph",
+        "hashers.lsh", "index.hamming", "hashers.pcah", "hashers.sh", "kernelspace", "repair", "steps.averagedgraph",
         "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {
@@ -50,7 +50,7 @@ LEVELS = [
     {"bench.workbench"},
     {"bench.scores"},
     {"bench.panelpage"},
-    {"bench.cli"},
+    {"bench.cli", "index.cli"},
     {"cli"},
 ]  # fmt: skip
 OPTIONAL = {

@@ -9,7 +9,7 @@ import quorumhash
 
 PUBLIC = [
     "AnchorGraphHasher", "CHMSHasher", "CKHHasher", "ConsensusHasher", "DATASETS", "Dataset", "EPAMHHasher",
-    "GCCAHasher", "HASHERS", "ITQHasher", "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher",
+    "GCCAHasher", "HASHERS", "HammingIndex", "ITQHasher", "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher",
     "KnnRepairITQHasher", "LSHHasher", "MFHHasher", "MVLHHasher", "ModelFileError", "PCAHasher", "ParameterError",
     "QuorumHashError", "QuorumHasher", "RankWarning", "RefusedError", "RepairITQHasher", "RobustPCAHasher",
     "SSHHasher", "SpectralHasher", "ViewSelectHasher", "Views", "ViewsError", "VoteHasher", "damage",

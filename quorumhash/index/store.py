@@ -90,6 +90,11 @@ class SegmentFile(SegmentReader):
             self._put([*split(ADDED, names, rows)], self._head_for(model))
         self._known = known and known.with_added(names)
 
+    def next_ids(self, count: int) -> Ids:
+        """Running numbers for items that have none: from one past the largest id there is, from 0 in an empty file."""
+        ids = self.load()[1]
+        return np.arange(count, dtype=np.int64) + (max(-1, int(ids.max())) + 1 if len(ids) else 0)
+
     def remove(self, ids: npt.ArrayLike) -> None:
         """Take items away by id, all or none."""
         names = checked_ids(ids)
