@@ -73,28 +73,19 @@ def unpack_bits(codes: npt.ArrayLike, n_bits: SupportsIndex) -> Bytes:
     >>> unpack_bits(np.array([[129, 128]], dtype=np.uint8), n_bits=9)
     array([[1, 0, 0, 0, 0, 0, 0, 1, 1]], dtype=uint8)
     """
-    return np.unpackbits(checked_codes(codes, n_bits), axis=1, count=operator.index(n_bits))
-
-
-def checked_codes(codes: npt.ArrayLike, n_bits: SupportsIndex, name: str = "codes") -> Bytes:
-    """Packed codes of `n_bits` bits, (n, n_bytes(n_bits)), or an error that calls them by `name`.
-
-    >>> checked_codes(np.array([[129, 128]], dtype=np.uint8), n_bits=9).shape
-    (1, 2)
-    """
-    values, width, count = _checked_codes(codes, name), n_bytes(n_bits), operator.index(n_bits)
+    values, width, count = _checked_codes(codes, "codes"), n_bytes(n_bits), operator.index(n_bits)
     if values.shape[1] != width:
         raise ParameterError(
-            f"{name} of {count} bits must be {width} bytes wide, got {values.shape[1]}; "
+            f"codes of {count} bits must be {width} bytes wide, got {values.shape[1]}; "
             "give the n_bits they were made with."
         )
     unused = values[:, -1] & ((1 << (8 * width - count)) - 1)
     if unused.any():
         raise ParameterError(
-            f"{name} of {count} bits must end in zero bits, got set ones in row {np.flatnonzero(unused)[0]}; "
+            f"codes of {count} bits must end in zero bits, got set ones in row {np.flatnonzero(unused)[0]}; "
             "give the n_bits they were made with."
         )
-    return values
+    return np.unpackbits(values, axis=1, count=count)
 
 
 def hamming_distances(query_codes: npt.ArrayLike, database_codes: npt.ArrayLike) -> npt.NDArray[np.uint16]:

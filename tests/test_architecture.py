@@ -14,7 +14,7 @@ LEVELS = [
     },
     {
         "_drawing", "bench.paneltable", "bench.provenance", "codes", "evaluation", "hashers.plain", "index",
-        "index.idset", "index.writerlock", "matrices", "modelfile", "patches", "similarity",
+        "index.arguments", "index.idset", "index.writerlock", "matrices", "modelfile", "patches", "similarity",
     },
     {"engines.threads", "index.adapters.base", "index.segments", "overlap", "report", "views"},
     {

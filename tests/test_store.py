@@ -168,6 +168,7 @@ def test_readers_see_committed_batches_only(path):
             assert not reader.refresh()
             assert len(reader.load()[1]) == 0
         assert reader.refresh()
+        assert not file.refresh()
         assert reader.load()[1].tolist() == [1]
         assert not reader.refresh()
 
@@ -236,9 +237,9 @@ def test_the_model_is_remembered_and_another_refused(path):
     ("codes", "ids", "sentence"),
     [
         (np.zeros((2, 8)), [1, 2], "must be packed codes"),
-        (np.zeros((2, 7), np.uint8), [1, 2], "must be 8 bytes wide, got 7"),
+        (np.zeros((2, 7), np.uint8), [1, 2], r"uint8 of shape \(n, 8\), got uint8 of shape \(2, 7\)"),
         (np.zeros((2, 8), np.uint8), [1], "ids must be as many as codes, 2, got 1"),
-        (np.zeros((2, 8), np.uint8), [1, 1], "ids must differ, got 1 twice"),
+        (np.zeros((2, 8), np.uint8), [1, 1], "ids must be given once each, got 1"),
         (np.zeros((2, 8), np.uint8), [1.5, 2.5], "ids must be whole numbers"),
         (np.zeros((1, 8), np.uint8), [2**63], "ids must be whole numbers"),
         (np.zeros((1, 8), np.uint8), [0], "id 0 is already in the index file"),

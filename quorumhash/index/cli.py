@@ -40,28 +40,24 @@ def add_codes(
 
     Example: quorumhash index add items.qhx codes.npy --model items.qh
     """
-    import numpy as np
-
     from quorumhash.index.adapters import open_store
-    from quorumhash.index.store import SegmentFile
+    from quorumhash.index.hamming import HammingIndex
     from quorumhash.viewfiles import read_array
 
     target, file = _target(words, store)
-    codes = np.asarray(read_array(Path(file)))
+    codes, names = read_array(Path(file)), None if ids is None else read_array(ids)
     hasher = None if model is None else _load(model)
-    wanted = bits or (hasher and hasher.n_bits) or None
+    wanted = bits or (hasher and hasher.n_bits) or (8 * codes.shape[1] if codes.ndim == 2 else None)
     if store:
-        with open_store(store, wanted if wanted or codes.ndim != 2 else 8 * codes.shape[1]) as opened:
-            names = np.arange(len(codes)) + len(opened) if ids is None else read_array(ids)
-            opened.add(codes, names)
+        with open_store(store, wanted) as opened:
+            opened.add(codes, range(len(opened), len(opened) + len(codes)) if names is None else names)
             target = opened.name  # a URL may hold a password
             facts = {"store": target, "added": len(codes), "items": len(opened)}
     else:
-        is_new = not Path(target).exists() and codes.ndim == 2
-        with SegmentFile(target, wanted or (8 * codes.shape[1] if is_new else None)) as segments:
-            names = segments.next_ids(len(codes)) if ids is None else read_array(ids)
-            segments.append(codes, names, hasher.fingerprint() if hasher else "")
-            facts = {"index": target, "added": len(codes), "items": len(segments)}
+        is_there = bits is None and Path(target).exists()
+        with HammingIndex.open(target, None if is_there else wanted) as items:
+            items.add(codes, names, model=hasher)
+            facts = {"index": target, "added": len(codes), "items": len(items)}
     say(as_json, facts, f"Added {len(codes)} codes to {target}: {facts['items']} items.")
 
 
@@ -78,7 +74,7 @@ def remove_items(
     Example: quorumhash index remove items.qhx ids.npy
     """
     from quorumhash.index.adapters import open_store
-    from quorumhash.index.store import SegmentFile
+    from quorumhash.index.hamming import HammingIndex
     from quorumhash.viewfiles import read_array
 
     target, file = _target(words, store)
@@ -89,9 +85,9 @@ def remove_items(
             target, left = opened.name, len(opened)
     else:
         _require_index(target)
-        with SegmentFile(target) as segments:
-            segments.remove(ids)
-            left = len(segments)
+        with HammingIndex.open(target) as items:
+            items.remove(ids)
+            left = len(items)
     facts = {"store" if store else "index": target, "removed": len(ids), "items": left}
     say(as_json, facts, f"Removed {len(ids)} items from {target}: {left} items.")
 

@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from quorumhash.codes import checked_codes, hamming_distances
-from quorumhash.errors import ParameterError
+from quorumhash.codes import hamming_distances
 from quorumhash.index.adapters.base import Store
 from quorumhash.index.idset import IdSet
 from quorumhash.index.store import SegmentFile
@@ -24,22 +23,40 @@ class HammingIndex(Store):
 
     def __init__(self, n_bits: int = 64) -> None:
         self.n_bits, self.model = n_bits, ""
+        self._file: SegmentFile | None = None
         self._codes, self._ids = np.empty((0, -(-n_bits // 8)), np.uint8), np.empty(0, np.int64)
 
     @classmethod
     def open(cls, path: Any, n_bits: int | None = None, readonly: bool = False) -> Self:
         """Open."""
-        with SegmentFile(path, n_bits, readonly=readonly) as file:
-            made = cls(file.n_bits)
-            made.model = file.model
-            made._codes, made._ids = file.load()
+        file = SegmentFile(path, n_bits, readonly=readonly)
+        made = cls(file.n_bits)
+        made.model, made._file = file.model, file
+        made._codes, made._ids = file.load()
         return made
+
+    def add(self, codes: Any, ids: Any = None, *, model: Any = None) -> None:
+        """Add."""
+        fingerprint = model.fingerprint() if model is not None else ""
+        start = max(-1, self._ids.max()) + 1 if len(self._ids) else 0
+        names = np.arange(start, start + len(codes)) if ids is None else ids
+        if self._file is not None:
+            self._file.append(codes, names, fingerprint)
+        super().add(codes, names)
+
+    def remove(self, ids: Any) -> None:
+        """Remove."""
+        if self._file is not None:
+            self._file.remove(ids)
+        super().remove(ids)
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def close(self) -> None:
         """Close."""
+        if self._file is not None:
+            self._file.close()
 
     def _has(self, ids: Any) -> Any:
         return IdSet(self._ids).has(ids)
@@ -62,6 +79,3 @@ class HammingIndex(Store):
 
     def _failures(self) -> Any:
         return ()
-
-
-__all__ = ["HammingIndex", "ParameterError", "checked_codes"]

@@ -1,35 +1,11 @@
-"""Ids of items: the check at the door, and a sorted set of them that says which are there."""
+"""A sorted set of ids that says which are there."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.errors import ParameterError
-
 Ids = npt.NDArray[np.int64]
-
-
-def checked_ids(ids: npt.ArrayLike) -> Ids:
-    """Ids as int64 (n,), none twice.
-
-    >>> checked_ids([3, 1]).tolist()
-    [3, 1]
-    """
-    values = np.asarray(ids)
-    if values.size == 0:
-        return np.empty(0, dtype=np.int64)
-    if values.ndim != 1 or values.dtype.kind not in "iu" or (values.dtype.kind == "u" and values.max() > 2**63 - 1):
-        raise ParameterError(
-            f"ids must be whole numbers of 64 bits, one per item, got {values.dtype} of shape {values.shape}; "
-            "give an array of int64."
-        )
-    whole = values.astype(np.int64)
-    ordered = np.sort(whole)
-    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if len(twice):
-        raise ParameterError(f"ids must differ, got {ordered[twice[0]]} twice; give every item an id of its own.")
-    return whole
 
 
 class IdSet:

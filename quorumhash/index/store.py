@@ -16,10 +16,11 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.codes import checked_codes, n_bytes
+from quorumhash.codes import n_bytes
 from quorumhash.errors import IndexFileError, ParameterError
+from quorumhash.index.arguments import checked_codes, checked_ids
 from quorumhash.index.database import create, translated
-from quorumhash.index.idset import IdSet, checked_ids
+from quorumhash.index.idset import IdSet
 from quorumhash.index.segmentreader import SegmentReader
 from quorumhash.index.segments import ADDED, MAX_BITS, REMOVED, Codes, Head, Ids, Segment, split
 from quorumhash.index.writerlock import WriterLock
@@ -90,11 +91,6 @@ class SegmentFile(SegmentReader):
             self._put([*split(ADDED, names, rows)], self._head_for(model))
         self._known = known and known.with_added(names)
 
-    def next_ids(self, count: int) -> Ids:
-        """Running numbers for items that have none: from one past the largest id there is, from 0 in an empty file."""
-        ids = self.load()[1]
-        return np.arange(count, dtype=np.int64) + (max(-1, int(ids.max())) + 1 if len(ids) else 0)
-
     def remove(self, ids: npt.ArrayLike) -> None:
         """Take items away by id, all or none."""
         names = checked_ids(ids)
@@ -121,6 +117,10 @@ class SegmentFile(SegmentReader):
         with self._turn, translated(self.path):
             self._sql("VACUUM")
             self._sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def refresh(self) -> bool:
+        """Whether another process has committed a batch since `load`; to the one writer nothing is news."""
+        return self.readonly and super().refresh()
 
     def close(self) -> None:
         """Close the file and let another writer in; a second call does nothing."""
@@ -178,10 +178,8 @@ class SegmentFile(SegmentReader):
         return known
 
     def _checked(self, codes: npt.ArrayLike, ids: npt.ArrayLike) -> tuple[Codes, Ids]:
-        rows, names = checked_codes(codes, self.n_bits), checked_ids(ids)
-        if len(rows) != len(names):
-            raise ParameterError(f"ids must be as many as codes, {len(rows)}, got {len(names)}; give one per code.")
-        return rows, names
+        rows = checked_codes(codes, self.n_bits, "codes")
+        return rows, checked_ids(ids, len(rows))
 
 
 def _checked_bits(n_bits: int | None) -> int:

