@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/benchmarks.md", "docs/quorum.md")
+PAGES = ("README.md", "docs/benchmarks.md", "docs/quorum.md", "docs/scaling.md")
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
@@ -179,6 +179,51 @@ def quorum_cost() -> str:
     )
 
 
+def stores() -> str:
+    report = results("stores")
+    keys = ("add_seconds", "nearest_p50_ms", "nearest_p99_ms", "batch_ms", "within_p50_ms", "remove_1000_seconds",
+            "reopen_seconds", "disk_mb", "recall")  # fmt: skip
+    header = ["store", "add all, s", "10 nearest, ms", "99 %", "in a batch", "within 2 bits, ms", "remove 1,000, s",
+              "open again, s", "disk, MB", "recall"]  # fmt: skip
+    rows = [[row["store"], *(f"{row[key]:,}" if key in row else "" for key in keys)] for row in report["results"]]
+    source = report["provenance"]
+    return table(header, rows) + (
+        f"\n{report['what']}. Recall 1.0 means every answer is that of brute force. {source['cpu']}, "
+        f"{source['cores']} cores. `{report['command']}`, `benchmarks/results/stores.json`\n"
+    )
+
+
+def durability() -> str:
+    report = results("durability")
+    kill, torn, full = report["kill"], report["torn_wal"], report["disk_full"]
+    mutated, readers = report["mutations"], report["readers"]
+    bad = sum(mutated[word] for word in ("wrong", "other_error", "memory_error", "timeout", "crash"))
+    rows = [
+        [f"{kill['kills']:,} kill -9 during add, replace, remove, compact and open",
+         f"all reopened; of {kill['acknowledged_calls']:,} acknowledged calls {kill['lost']} lost, {kill['by_half']} half"],
+        [f"{torn['cuts']:,} logs cut or garbled at a random byte", f"all reopened; {torn['by_half']} batches by half"],
+        [f"{full['rlimit']['limits']} limits of file size, {full['tmpfs']['file_systems']} full file systems",
+         f"one error each; {full['rlimit']['lost']} items lost"],
+        [f"{mutated['files']:,} mutated files", f"{mutated['refused']:,} refused, "
+         f"{mutated['right'] + mutated['unchanged']:,} read right (what was changed holds nothing), {bad} anything else"],
+        [f"one writer and {readers['readers']} readers for {readers['seconds']:.0f} s",
+         f"{readers['calls_of_the_writer']:,} batches, {readers['loads']:,} loads, {readers['torn']} torn"],
+    ]  # fmt: skip
+    text = table(["what was done", "what came of it"], rows)
+    words = ("refused", "silent", "memory_error", "timeout", "crash")
+    counts = [mutated[word] for word in ("refused", "right", "memory_error", "timeout", "crash")]
+    own = ["quorumhash, per 600 that differ; silent ones all right", *(f"{600 * n / sum(counts):.0f}" for n in counts)]
+    others = [[name, *(str(found[word]) for word in words)] for name, found in report["peers"]["mutated"].items()]
+    text += (
+        "\nOthers' files, byte-mutated, from "
+        + report["peers"]["source"]
+        + ". Silent: read without a word, right or not.\n\n"
+    )
+    text += table(["loader, 600 files", "refused", "silent", "MemoryError", "timeout", "crash"], [*others, own])
+    killed = "; ".join(f"{name}: {said}" for name, said in report["peers"]["killed"].items())
+    return text + f"\nKilled while saving: {killed}. `{report['command']}`, `benchmarks/results/durability.json`\n"
+
+
 FIGURES = {
     "fit_scaling": fit_scaling,
     "rmvh_ablation": rmvh_ablation,
@@ -191,6 +236,8 @@ FIGURES = {
     "panel_sweep": panel_sweep,
     "quorum_ablation": quorum_ablation,
     "quorum_cost": quorum_cost,
+    "stores": stores,
+    "durability": durability,
 }
 
 
