@@ -1,0 +1,84 @@
+"""What a search gives back: a table for k nearest, a ragged list for everything within a radius."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[np.int64]
+Distances = npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """The nearest items of each query, nearest first, ties by id.
+
+    Attributes
+    ----------
+    ids : int64 (n_queries, n_found)
+        Ids of the items; n_found = min(k, number of items searched).
+    distances : uint16 (n_queries, n_found)
+        Hamming distances, in bits. Where the query was real scores or the matches were rescored, `scores` ranks.
+    scores : float64 (n_queries, n_found), optional
+        What real scores or vectors ranked by, higher is nearer; None where bits alone ranked.
+
+    Examples
+    --------
+    >>> matches = Matches(np.array([[7, 3]]), np.array([[0, 2]], dtype=np.uint16))
+    >>> len(matches), matches[0].ids.tolist()
+    (1, [[7, 3]])
+    """
+
+    ids: Ids
+    distances: Distances
+    scores: npt.NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, query: int) -> Matches:
+        """The matches of one query, still a table, of one row."""
+        row = slice(query, query + 1 or None)
+        return Matches(self.ids[row], self.distances[row], None if self.scores is None else self.scores[row])
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """All items within a radius of each query, nearest first, ties by id.
+
+    Attributes
+    ----------
+    offsets : int64 (n_queries + 1,)
+        The items of query i stand at offsets[i] to offsets[i + 1].
+    ids : int64 (n_found,)
+        Ids of the items, one query after the other.
+    distances : uint16 (n_found,)
+        Hamming distances, in bits.
+
+    Examples
+    --------
+    >>> found = Neighbourhoods(np.array([0, 2, 2]), np.array([7, 3]), np.array([0, 2], dtype=np.uint16))
+    >>> [ids.tolist() for ids, distances in found]
+    [[7, 3], []]
+    """
+
+    offsets: Ids
+    ids: Ids
+    distances: Distances
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, query: int) -> tuple[Ids, Distances]:
+        """Ids and distances of one query."""
+        query = query + len(self) if query < 0 else query
+        if not 0 <= query < len(self):
+            raise IndexError(f"query must be one of the {len(self)} asked, got {query}.")
+        found = slice(self.offsets[query], self.offsets[query + 1])
+        return self.ids[found], self.distances[found]
+
+    def __iter__(self) -> Iterator[tuple[Ids, Distances]]:
+        return (self[query] for query in range(len(self)))
