@@ -1,4 +1,4 @@
-"""The one thing that pyproject.toml cannot say yet: an optional extension in C, built with the stable ABI of Python 3.11."""
+"""The optional extension in C, built with the stable ABI of Python 3.11; pyproject.toml says everything else."""
 
 from setuptools import Extension, setup
 

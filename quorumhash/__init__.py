@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from quorumhash.hashers import ViewSelectHasher as ViewSelectHasher
     from quorumhash.hashers import VoteHasher as VoteHasher
     from quorumhash.hashers import load as load
+    from quorumhash.index.hamming import HammingIndex as HammingIndex
+    from quorumhash.index.matches import Matches as Matches
+    from quorumhash.index.matches import Neighbourhoods as Neighbourhoods
     from quorumhash.views import Views as Views
 
 _HOMES = {
@@ -62,6 +65,7 @@ _HOMES = {
     "EPAMHHasher": "hashers",
     "GCCAHasher": "hashers",
     "HASHERS": "hashers",
+    "HammingIndex": "index.hamming",
     "ITQHasher": "hashers",
     "InductiveManifoldHasher": "hashers",
     "KLSHHasher": "hashers",
@@ -70,7 +74,9 @@ _HOMES = {
     "LSHHasher": "hashers",
     "MFHHasher": "hashers",
     "MVLHHasher": "hashers",
+    "Matches": "index.matches",
     "ModelFileError": "errors",
+    "Neighbourhoods": "index.matches",
     "PCAHasher": "hashers",
     "ParameterError": "errors",
     "QuorumHashError": "errors",

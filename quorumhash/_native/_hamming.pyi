@@ -7,13 +7,22 @@ import numpy.typing as npt
 
 Buffer = npt.NDArray[Any]
 
-Search = tuple[str, int, Sequence[tuple[Any, ...]], int, float]
+Search = tuple[str, int, Sequence[tuple[Any, ...]], int, tuple[float, float, float]]
 
 def kernels() -> tuple[str, ...]: ...
 def nearest(
     search: Search, queries: Buffer, n_queries: int, k: int, ids: Buffer, distances: Buffer
 ) -> tuple[int, int]: ...
-def ranked(search: Search, tables: Buffer, n_queries: int, k: int, ids: Buffer, costs: Buffer) -> tuple[int, int]: ...
+def ranked(
+    search: Search,
+    queries: Buffer,
+    tables: Buffer,
+    n_queries: int,
+    k: int,
+    ids: Buffer,
+    costs: Buffer,
+    distances: Buffer,
+) -> tuple[int, int]: ...
 def within(
     search: Search, queries: Buffer, n_queries: int, radius: int, offsets: Buffer
 ) -> tuple[bytearray, bytearray, int, int]: ...

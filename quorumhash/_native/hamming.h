@@ -42,9 +42,10 @@ typedef struct {
 } qh_probe;
 
 /* Walk n_tiles tiles of `stride` bytes for n_probes queries: per query the hits of a tile as 64 bits, and all distances.
- * masks is (n_probes, QH_RUN), distances (n_probes, QH_RUN * QH_TILE). Distances stop at 255. */
-typedef void qh_run(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, const qh_probe *const *probes,
-                    size_t n_probes, uint64_t *masks, uint8_t *distances);
+ * masks is (n_probes, QH_RUN), distances (n_probes, QH_RUN * QH_TILE). Distances stop at 255. A tile in which every
+ * code is beyond its limit after `early` bytes is left there, with distances of those bytes; early = n_bytes: never. */
+typedef void qh_run(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                    const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances);
 
 typedef struct {
     const char *name;
@@ -81,6 +82,7 @@ typedef struct {
     size_t n_segments, n_bits, n_bytes;
     size_t stage;       /* bytes to look at before a tile is given up; 0: all at once */
     double scan_cost;   /* nanoseconds a row; negative: never scan where there are bands */
+    double look_up_cost, candidate_cost; /* nanoseconds a value of a band looked up, and a row met there */
     size_t n_scanned, n_looked_up; /* told back: (query, segment) pairs answered by a scan, by bands */
 } qh_search;
 
@@ -118,6 +120,7 @@ int qh_nearest(qh_search *search, const uint8_t *queries, size_t n_queries, size
                uint16_t *distances);
 int qh_within(qh_search *search, const uint8_t *queries, size_t n_queries, unsigned radius, int64_t *offsets,
               qh_found *found);
-int qh_ranked(qh_search *search, const double *tables, size_t n_queries, size_t k, int64_t *ids, double *costs);
+int qh_ranked(qh_search *search, const uint8_t *queries, const double *tables, size_t n_queries, size_t k,
+              int64_t *ids, double *costs, uint16_t *distances);
 
 #endif

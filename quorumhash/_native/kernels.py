@@ -34,6 +34,14 @@ class Effort(NamedTuple):
     looked_up: int
 
 
+class Costs(NamedTuple):
+    """Nanoseconds, by which a scan is weighed against looking up bands."""
+
+    scan: float = 0.0  # a row; negative: never scan where there are bands
+    look_up: float = 0.0  # a value of a band
+    candidate: float = 0.0  # a row met there
+
+
 class Search(NamedTuple):
     """What is searched and how, as the extension reads it."""
 
@@ -41,7 +49,7 @@ class Search(NamedTuple):
     n_bits: int
     parts: Sequence[Part]
     stage: int = 0  # bytes after which a tile may be given up; 0: all at once
-    scan_cost: float = 0.0  # nanoseconds a row, against which looking up bands is weighed; negative: never scan
+    costs: Costs = Costs()
 
 
 def available() -> tuple[str, ...]:
@@ -58,8 +66,8 @@ def chosen() -> str:
     wanted = os.environ.get(VARIABLE, "")
     if wanted and wanted not in available():
         raise ParameterError(
-            f"{VARIABLE} must be one of {', '.join(available())} on this machine, got {wanted!r}; leave it unset for the "
-            "fastest."
+            f"{VARIABLE} must be one of {', '.join(available())} on this machine, got {wanted!r}; leave it unset for "
+            "the fastest."
         )
     return wanted or available()[0]
 
@@ -73,13 +81,19 @@ def nearest(search: Search, queries: Bytes, k: int) -> tuple[Ids, Distances, Eff
     return ids, distances, Effort(*effort)
 
 
-def ranked(search: Search, tables: npt.NDArray[np.float64], k: int) -> tuple[Ids, npt.NDArray[np.float64], Effort]:
-    """The k cheapest items of each query, ties by id; `tables` (q, n_bytes, 256) is what each value of a byte costs."""
+def ranked(
+    search: Search, queries: Bytes, tables: npt.NDArray[np.float64], k: int
+) -> tuple[Ids, npt.NDArray[np.float64], Distances, Effort]:
+    """The k cheapest items of each query, ties by id, their costs, and how many bits differ from `queries`.
+
+    `tables` (q, n_bytes, 256) is what each value of a byte costs; `queries` (q, n_bytes) costs nothing.
+    """
     if search.kernel == "numpy":
-        return *fallback.ranked(search.parts, tables, k), Effort(len(tables) * len(search.parts), 0)
+        return *fallback.ranked(search.parts, queries, tables, k), Effort(len(tables) * len(search.parts), 0)
     ids, costs = np.empty((len(tables), k), dtype=np.int64), np.empty((len(tables), k))
-    effort = _hamming.ranked(search, tables, len(tables), k, ids, costs)
-    return ids, costs, Effort(*effort)
+    distances = np.empty((len(tables), k), dtype=np.uint16)
+    effort = _hamming.ranked(search, queries, tables, len(tables), k, ids, costs, distances)
+    return ids, costs, distances, Effort(*effort)
 
 
 def within(search: Search, queries: Bytes, radius: int) -> tuple[Ids, Ids, Distances, Effort]:

@@ -1,7 +1,7 @@
 """How the kernels want codes to lie: byte-sliced tiles of 64, or 64-bit words.
 
-    tiles (n_tiles, n_bytes, 64)   plane j of a tile holds byte j of each of its codes; rows past the last are zero
-    words (n, n_words) uint64      the first bit of a code is the highest of word 0; missing last bits are zero
+tiles (n_tiles, n_bytes, 64)   plane j of a tile holds byte j of each of its codes; rows past the last are zero
+words (n, n_words) uint64      the first bit of a code is the highest of word 0; missing last bits are zero
 """
 
 from __future__ import annotations

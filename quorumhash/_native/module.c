@@ -119,8 +119,9 @@ static int read_search(call *given, PyObject *tuple)
     const qh_kernel *found[4];
     PyObject *list;
     Py_ssize_t n_bits, stage;
-    double scan_cost;
-    if (!PyArg_ParseTuple(tuple, "snOnd", &name, &n_bits, &list, &stage, &scan_cost)) return -1;
+    double scan_cost, look_up_cost, candidate_cost;
+    if (!PyArg_ParseTuple(tuple, "snOn(ddd)", &name, &n_bits, &list, &stage, &scan_cost, &look_up_cost, &candidate_cost))
+        return -1;
     const size_t n_found = qh_kernels(found);
     qh_search *search = &given->search;
     for (size_t i = 0; i < n_found; i++)
@@ -134,6 +135,8 @@ static int read_search(call *given, PyObject *tuple)
     search->n_bytes = ((size_t)n_bits + 7) / 8;
     search->stage = (size_t)stage;
     search->scan_cost = scan_cost;
+    search->look_up_cost = look_up_cost;
+    search->candidate_cost = candidate_cost;
     search->n_segments = (size_t)n_segments;
     given->segments = calloc(search->n_segments + 1, sizeof *given->segments);
     given->bands = calloc(search->n_segments + 1, sizeof *given->bands);
@@ -186,23 +189,30 @@ static PyObject *nearest(PyObject *self, PyObject *args)
     return result;
 }
 
-/* ranked(search, tables, n_queries, k, ids, costs) -> (scanned, looked up) */
+/* ranked(search, queries, tables, n_queries, k, ids, costs, distances) -> (scanned, looked up) */
 static PyObject *rank(PyObject *self, PyObject *args)
 {
     call given = {0};
-    PyObject *search, *of_tables, *of_ids, *of_costs, *result = NULL;
+    PyObject *search, *of_queries, *of_tables, *of_ids, *of_costs, *of_distances, *result = NULL;
     Py_ssize_t n_queries, k;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOnnOO", &search, &of_tables, &n_queries, &k, &of_ids, &of_costs)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOnnOOO", &search, &of_queries, &of_tables, &n_queries, &k, &of_ids, &of_costs,
+                          &of_distances))
+        return NULL;
     if (!read_search(&given, search)) {
         const size_t n = (size_t)n_queries * (size_t)k;
-        const double *tables = borrow(&given, of_tables, (size_t)n_queries * given.search.n_bytes * 2048, 0, "tables");
+        const size_t n_bytes = (size_t)n_queries * given.search.n_bytes;
+        const uint8_t *queries = borrow(&given, of_queries, n_bytes, 0, "queries");
+        const double *tables = queries ? borrow(&given, of_tables, n_bytes * 2048, 0, "tables") : NULL;
         int64_t *ids = tables ? borrow(&given, of_ids, n * 8, 1, "ids") : NULL;
         double *costs = ids ? borrow(&given, of_costs, n * 8, 1, "costs") : NULL;
-        if (costs) {
+        uint16_t *distances = costs ? borrow(&given, of_distances, n * 2, 1, "distances") : NULL;
+        if (distances) {
             int problem;
             Py_BEGIN_ALLOW_THREADS
-            problem = k ? qh_ranked(&given.search, tables, (size_t)n_queries, (size_t)k, ids, costs) : QH_OK;
+            problem = k ? qh_ranked(&given.search, queries, tables, (size_t)n_queries, (size_t)k, ids, costs,
+                                   distances)
+                       : QH_OK;
             Py_END_ALLOW_THREADS
             result = answer(&given, problem);
         }

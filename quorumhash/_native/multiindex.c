@@ -11,8 +11,6 @@
 
 #define MAX_WORDS (QH_MAX_BYTES / 8)
 #define AT_ONCE 32           /* values looked up together, so that their cache misses overlap */
-#define LOOK_UP_COST 9.0     /* nanoseconds, see benchmarks/speed/hamming_planner.py */
-#define CANDIDATE_COST 1.2
 #define CHEAP 0.02           /* share of a scan that a step may cost when only a nearer limit is hoped for */
 
 #if defined(QH_X86)
@@ -134,7 +132,7 @@ static double step_cost(const lookup *job, size_t step)
 {
     const size_t band = step % job->bands->n_bands, n_flips = step / job->bands->n_bands;
     return n_choices(job->bands->width[band], (unsigned)n_flips) *
-           (LOOK_UP_COST + CANDIDATE_COST * job->occupancy[band]);
+           (job->search->look_up_cost + job->search->candidate_cost * job->occupancy[band]);
 }
 
 /* Whether to scan instead of taking this step: when the steps up to the limit cost more, unless this one is cheap and

@@ -269,7 +269,7 @@ static int take_staged(const qh_search *search, qh_selection *selection, const q
             const qh_probe part = {whole->spread + from, whole->tables + 32 * from, 255}, *probe = &part;
             const size_t wanted = from || search->stage > QH_NARROW || !search->stage ? 16 : search->stage;
             step = wanted < left ? wanted : left;
-            search->kernel->hamming(tile + from * QH_TILE, 1, stride, step, &probe, 1, mask, lanes);
+            search->kernel->hamming(tile + from * QH_TILE, 1, stride, step, step, &probe, 1, mask, lanes);
             for (int i = 0; i < QH_TILE; i++) sums[i] = (uint16_t)(sums[i] + lanes[i]);
             nearest = UINT16_MAX;
             for (int i = 0; i < QH_TILE; i++) nearest = sums[i] < nearest ? sums[i] : nearest;
@@ -284,6 +284,19 @@ static int take_staged(const qh_search *search, qh_selection *selection, const q
 }
 
 /* ---- one segment ---- */
+
+/* Bytes after which a tile is likely to be beyond all limits: 4 bits a byte differ between codes that have nothing to do
+ * with each other, with a deviation of sqrt(2) bits; three deviations leave few of the 256 lanes in. */
+static size_t early_bytes(const qh_probe *const *probes, size_t n_probes, size_t n_bytes)
+{
+    double limit = 0;
+    for (size_t p = 0; p < n_probes; p++) limit = probes[p]->limit > limit ? probes[p]->limit : limit;
+    for (size_t j = 1; j + 1 < n_bytes; j++) {
+        const double margin = 4.0 * (double)j - limit - 0.5;
+        if (margin > 0 && margin * margin >= 9 * 2.0 * (double)j) return j;
+    }
+    return n_bytes;
+}
 
 static int scan_segment(const qh_search *search, chunk *given, size_t number, const uint8_t *is_wanted)
 {
@@ -306,8 +319,8 @@ static int scan_segment(const qh_search *search, chunk *given, size_t number, co
                 probes[p] = &given->probes[q];
             }
             if (!is_staged)
-                search->kernel->hamming(segment->tiles + first * stride, n_tiles, stride, search->n_bytes, probes,
-                                        n_probes, masks, distances);
+                search->kernel->hamming(segment->tiles + first * stride, n_tiles, stride, search->n_bytes,
+                                        early_bytes(probes, n_probes, search->n_bytes), probes, n_probes, masks, distances);
             for (size_t p = 0; p < n_probes; p++) {
                 qh_selection *selection = &given->selections[wanted[from + p]];
                 const int problem = is_staged ? take_staged(search, selection, probes[p], number, first, n_tiles, n_rows)
@@ -348,8 +361,8 @@ static void seed_limit(const qh_search *search, chunk *given, size_t number)
         const size_t home = qh_home_tile(segment, search->n_bytes, given->queries + q * search->n_bytes);
         const size_t last = segment->n_rows / QH_TILE - QH_RUN; /* only whole tiles are looked at */
         const size_t first = home < QH_RUN / 2 ? 0 : home - QH_RUN / 2 < last ? home - QH_RUN / 2 : last;
-        search->kernel->hamming(segment->tiles + first * stride, QH_RUN, stride, search->n_bytes, &probe, 1, masks,
-                                distances);
+        search->kernel->hamming(segment->tiles + first * stride, QH_RUN, stride, search->n_bytes, search->n_bytes,
+                                &probe, 1, masks, distances);
         tighten(&given->selections[q], distances, QH_RUN * QH_TILE);
     }
 }

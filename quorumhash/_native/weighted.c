@@ -10,7 +10,12 @@
 
 #define STEPS 224.0 /* how finely costs up to the limit are told apart: the sum of rounded steps must stay below 255 */
 
-typedef struct { double cost; int64_t id; } ranked;
+typedef struct {
+    double cost;
+    int64_t id;
+    uint32_t row;
+    uint16_t segment;
+} ranked;
 
 typedef struct { /* the k best so far, a heap with the worst on top */
     size_t n, k;
@@ -50,12 +55,19 @@ static int keep_best(best *kept, ranked entry)
     return 1;
 }
 
-static void take_row(best *kept, const qh_segment *segment, size_t n_bytes, size_t row, const double *table)
+/* First byte of a code; the others follow at every QH_TILE bytes. */
+static const uint8_t *code_of(const qh_search *search, size_t number, size_t row)
 {
-    const uint8_t *code = segment->tiles + row / QH_TILE * n_bytes * QH_TILE + row % QH_TILE;
+    return search->segments[number].tiles + row / QH_TILE * search->n_bytes * QH_TILE + row % QH_TILE;
+}
+
+static void take_row(const qh_search *search, size_t number, size_t row, const double *table, best *kept)
+{
+    const qh_segment *segment = &search->segments[number];
+    const uint8_t *code = code_of(search, number, row);
     const size_t end = segment->offsets ? segment->offsets[row + 1] : row + 1;
-    ranked entry = {0, 0};
-    for (size_t j = 0; j < n_bytes; j++) entry.cost += table[256 * j + code[j * QH_TILE]];
+    ranked entry = {0, 0, (uint32_t)row, (uint16_t)number};
+    for (size_t j = 0; j < search->n_bytes; j++) entry.cost += table[256 * j + code[j * QH_TILE]];
     for (size_t item = segment->offsets ? segment->offsets[row] : row; item < end; item++) {
         if (segment->allowed && !segment->allowed[item]) continue;
         entry.id = segment->ids[item];
@@ -88,9 +100,10 @@ static void make_steps(filter *given, const double *table, size_t n_bytes, doubl
     step_tables(table, n_bytes, given->step, given->tables);
 }
 
-static void take_run(const qh_search *search, const qh_segment *segment, size_t first, const double *table,
-                     filter *given, best *kept)
+static void take_run(const qh_search *search, size_t number, size_t first, const double *table, filter *given,
+                     best *kept)
 {
+    const qh_segment *segment = &search->segments[number];
     uint64_t masks[QH_RUN];
     uint8_t lanes[QH_RUN * QH_TILE];
     const size_t stride = search->n_bytes * QH_TILE, left = (segment->n_rows + QH_TILE - 1) / QH_TILE - first;
@@ -103,53 +116,60 @@ static void take_run(const qh_search *search, const qh_segment *segment, size_t 
         const double lane = limit / given->step + 1; /* one step of slack for the rounding of quotients and sums */
         query.limit = lane < 255 ? (unsigned)lane : 255;
     }
-    search->kernel->weighted(segment->tiles + first * stride, n_tiles, stride, search->n_bytes, &probe, 1, masks, lanes);
+    search->kernel->weighted(segment->tiles + first * stride, n_tiles, stride, search->n_bytes, search->n_bytes,
+                             &probe, 1, masks, lanes);
     for (size_t t = 0; t < n_tiles; t++)
         for (uint64_t mask = masks[t]; mask; mask &= mask - 1) {
             const size_t row = (first + t) * QH_TILE + qh_lowest(mask);
-            if (row < segment->n_rows) take_row(kept, segment, search->n_bytes, row, table);
+            if (row < segment->n_rows) take_row(search, number, row, table, kept);
         }
 }
 
-/* The code without a wrong sign, and what the code of all wrong signs costs. */
-static double best_code(const double *table, size_t n_bytes, uint8_t *code)
+/* What the code of all wrong signs costs. */
+static double worst_cost(const double *table, size_t n_bytes)
 {
     double total = 0;
     for (size_t j = 0; j < n_bytes; j++) {
         double worst = 0;
-        code[j] = 0;
-        for (unsigned value = 0; value < 256; value++) {
-            const double cost = table[256 * j + value];
-            if (cost < table[256 * j + code[j]]) code[j] = (uint8_t)value;
-            worst = cost > worst ? cost : worst;
-        }
+        for (size_t value = 0; value < 256; value++)
+            worst = table[256 * j + value] > worst ? table[256 * j + value] : worst;
         total += worst;
     }
     return total;
 }
 
-static void rank_one(const qh_search *search, const double *table, best *kept)
+static void rank_one(const qh_search *search, const uint8_t *query, const double *table, best *kept)
 {
     filter given = {.made_for = 0, .step = 1};
-    uint8_t code[QH_MAX_BYTES];
-    make_steps(&given, table, search->n_bytes, best_code(table, search->n_bytes, code));
+    make_steps(&given, table, search->n_bytes, worst_cost(table, search->n_bytes));
     for (size_t s = 0; s < search->n_segments; s++) {
         const qh_segment *segment = &search->segments[s];
         const size_t n_runs = (segment->n_rows + QH_RUN * QH_TILE - 1) / (QH_RUN * QH_TILE);
         if (!n_runs) continue;
-        const size_t home = qh_home_tile(segment, search->n_bytes, code) / QH_RUN; /* the nearest early: a low limit */
+        const size_t home = qh_home_tile(segment, search->n_bytes, query) / QH_RUN; /* near codes early: a low limit */
         for (size_t run = 0; run < n_runs; run++)
-            take_run(search, segment, (home + run) % n_runs * QH_RUN, table, &given, kept);
+            take_run(search, s, (home + run) % n_runs * QH_RUN, table, &given, kept);
     }
 }
 
-int qh_ranked(qh_search *search, const double *tables, size_t n_queries, size_t k, int64_t *ids, double *costs)
+static uint16_t n_wrong(const qh_search *search, const uint8_t *query, ranked entry)
+{
+    const uint8_t *code = code_of(search, entry.segment, entry.row);
+    unsigned n = 0;
+    for (size_t j = 0; j < search->n_bytes; j++)
+        for (unsigned wrong = code[j * QH_TILE] ^ query[j]; wrong; wrong &= wrong - 1) n++;
+    return (uint16_t)n;
+}
+
+int qh_ranked(qh_search *search, const uint8_t *queries, const double *tables, size_t n_queries, size_t k,
+              int64_t *ids, double *costs, uint16_t *distances)
 {
     best kept = {0, k, malloc((k ? k : 1) * sizeof *kept.heap)};
     int problem = kept.heap ? QH_OK : QH_NO_MEMORY;
     for (size_t q = 0; !problem && q < n_queries; q++) {
+        const uint8_t *query = queries + q * search->n_bytes;
         kept.n = 0;
-        rank_one(search, tables + q * search->n_bytes * 256, &kept);
+        rank_one(search, query, tables + q * search->n_bytes * 256, &kept);
         if (kept.n < k) problem = QH_TOO_FEW;
         while (!problem && kept.n) { /* the worst goes to the end */
             const ranked worst = kept.heap[0];
@@ -157,6 +177,7 @@ int qh_ranked(qh_search *search, const double *tables, size_t n_queries, size_t 
             if (kept.n) sift_down(kept.heap, kept.n, 0, kept.heap[kept.n]);
             ids[place] = worst.id;
             costs[place] = worst.cost;
+            distances[place] = n_wrong(search, query, worst);
         }
     }
     search->n_scanned += n_queries * search->n_segments;

@@ -38,6 +38,7 @@ class Segment:
     is_there: npt.NDArray[np.uint8] | None = None  # (n_items) 0 where an item was removed; None: all are there
     n_removed: int = 0
     bands: Bands | None = field(default=None, repr=False)
+    saved_seconds: float = 0.0  # that bands would have saved the searches so far
 
     def __len__(self) -> int:
         return len(self.ids) - self.n_removed
@@ -45,7 +46,7 @@ class Segment:
     def rows(self) -> npt.NDArray[np.intp]:
         """The row of each item's code."""
         every = np.arange(self.n_rows)
-        return every if self.offsets is None else np.repeat(every, np.diff(self.offsets.astype(np.int64)))
+        return every if self.offsets is None else np.repeat(every, self.offsets[1:] - self.offsets[:-1])
 
     def items(self) -> tuple[Bytes, Ids]:
         """Codes and ids of the items that are there, by code, then id."""
@@ -57,9 +58,9 @@ class Segment:
 
     def part(self, allowed: Mask | None, has_bands: bool) -> Part:
         """The segment as kernels read it; `allowed` says of each item whether it may be found."""
-        counts = self.is_there if allowed is None else allowed.view(np.uint8)
-        if allowed is not None and self.is_there is not None:
-            counts = self.is_there & counts
+        counts = self.is_there
+        if allowed is not None:
+            counts = allowed.view(np.uint8) if counts is None else counts & allowed.view(np.uint8)
         bands = self.bands.native if has_bands and self.bands is not None else None
         return Part(self.n_rows, len(self.ids), self.tiles, self.offsets, self.ids, counts, bands)
 
@@ -123,9 +124,7 @@ class CodeTable:
         small = [s for s in self.segments if s.n_removed > _MAX_DEAD * len(s.ids)]
         for segment in small:
             place = self.segments.index(segment)
-            self.segments[place : place + 1] = (
-                [_segment(*segment.items(), self.deduplicate)] if len(segment) else []
-            )
+            self.segments[place : place + 1] = [_segment(*segment.items(), self.deduplicate)] if len(segment) else []
 
     def compact(self) -> None:
         """Join all segments, so that every distinct code is stored once, and drop what was removed."""
