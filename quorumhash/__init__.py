@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from quorumhash.hashers import load as load
     from quorumhash.index.adapters import open_store as open_store
     from quorumhash.index.hamming import HammingIndex as HammingIndex
+    from quorumhash.index.matches import Matches as Matches
+    from quorumhash.index.matches import Neighbourhoods as Neighbourhoods
     from quorumhash.views import Views as Views
 
 _HOMES = {
@@ -73,7 +75,9 @@ _HOMES = {
     "LSHHasher": "hashers",
     "MFHHasher": "hashers",
     "MVLHHasher": "hashers",
+    "Matches": "index.matches",
     "ModelFileError": "errors",
+    "Neighbourhoods": "index.matches",
     "PCAHasher": "hashers",
     "ParameterError": "errors",
     "QuorumHashError": "errors",

@@ -50,16 +50,13 @@ def checked_codes(codes: npt.ArrayLike, n_bits: int, name: str) -> Bytes:
     return np.ascontiguousarray(values)
 
 
-def checked_queries(query: npt.ArrayLike, n_bits: int) -> Bytes | Scores:
-    """Packed codes (q, n_bytes) uint8, or real scores (q, n_bits) float64."""
-    values = np.asarray(query)
-    if values.dtype.kind != "f":
-        return checked_codes(values, n_bits, "query")
-    values = values[None] if values.ndim == 1 else values
+def checked_scores(scores: npt.NDArray[Any], n_bits: int) -> Scores:
+    """Real scores (q, n_bits), finite; those of one query (n_bits,) are a row of their own."""
+    values = scores[None] if scores.ndim == 1 else scores
     if values.ndim != 2 or values.shape[1] != n_bits:
         raise ParameterError(
-            f"query must be real scores of shape (n, {n_bits}), or packed codes of {n_bits} bits, got {values.dtype} of "
-            f"shape {np.shape(query)}; give what decision_function or transform returns."
+            f"query must be real scores of shape (n, {n_bits}), or packed codes of {n_bits} bits, got {values.dtype} "
+            f"of shape {scores.shape}; give what decision_function or transform returns."
         )
     wrong = ~np.isfinite(values)
     if wrong.any():

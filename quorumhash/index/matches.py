@@ -72,6 +72,10 @@ class Neighbourhoods:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def counts(self) -> Ids:
+        """How many items each query found."""
+        return self.offsets[1:] - self.offsets[:-1]
+
     def __getitem__(self, query: int) -> tuple[Ids, Distances]:
         """Ids and distances of one query."""
         query = query + len(self) if query < 0 else query
