@@ -131,7 +131,10 @@ def test_a_new_index_has_the_bits_that_are_known(folder):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["index", "add", "items.qhx", "codes.npy", "--ids", "ids.npy"], "id 0 is already in the index file items.qhx"),
+        (
+            ["index", "add", "items.qhx", "codes.npy", "--ids", "ids.npy"],
+            "ids must be new to add, got 0",
+        ),
         (["index", "add", "items.qhx"], "give an index file and a .npy file"),
         (["index", "add", "items.qhx", "nowhere.npy"], "there is no file nowhere.npy"),
         (["index", "add", "new.qhx", "ids.npy"], "must be"),

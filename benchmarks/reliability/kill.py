@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from quorumhash.index.hamming import HammingIndex
 from quorumhash.index.store import SegmentFile
 
 N_BITS, NEW_FILE = 64, 50
@@ -59,18 +60,18 @@ def after(state: State, call: Step) -> State:
 
 def write_until_killed(path: Path, seed: int, number: int, state: State, told: int) -> None:
     """The child: calls for ever, one byte to `told` after each that returned."""
-    with SegmentFile(path, N_BITS) as file:
+    with HammingIndex.open(path, N_BITS) as index:
         os.write(told, b"o")
         while True:
             kind, codes, ids = call = step(seed, number, state)
             if kind == "add":
-                file.append(codes, ids)
+                index.add(codes, ids)
             elif kind == "replace":
-                file.replace(codes, ids)
+                index.update(codes, ids)
             elif kind == "remove":
-                file.remove(ids)
+                index.remove(ids)
             else:
-                file.compact()
+                index.compact()
             os.write(told, b".")
             state, number = after(state, call), number + 1
 

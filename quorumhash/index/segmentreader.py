@@ -116,4 +116,5 @@ class SegmentReader:
             try:
                 yield
             finally:
-                self._sql("ROLLBACK")
+                if self._connection is not None and self._connection.in_transaction:
+                    self._sql("ROLLBACK")
