@@ -200,7 +200,7 @@ def durability() -> str:
     bad = sum(mutated[word] for word in ("wrong", "other_error", "memory_error", "timeout", "crash"))
     rows = [
         [f"{kill['kills']:,} kill -9 during add, replace, remove, compact and open",
-         f"all reopened; {kill['acknowledged_calls']:,} calls acknowledged, {kill['lost']} lost, {kill['by_half']} by half"],
+         f"all reopened; {kill['acknowledged_calls']:,} acknowledged, {kill['lost']} lost, {kill['by_half']} by half"],
         [f"{torn['cuts']:,} logs cut or garbled at a random byte", f"all reopened; {torn['by_half']} batches by half"],
         [f"{full['rlimit']['limits']} limits of file size, {full['tmpfs']['file_systems']} full file systems",
          f"one error each; {full['rlimit']['lost']} items lost"],

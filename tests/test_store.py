@@ -167,6 +167,7 @@ def test_readers_see_committed_batches_only(path):
             file._put([segments.Segment(segments.ADDED, np.array([1]), codes_of([1]))], file._head())
             assert not reader.refresh()
             assert len(reader.load()[1]) == 0
+        assert reader.check() == []
         assert reader.refresh()
         assert not file.refresh()
         assert reader.load()[1].tolist() == [1]
@@ -381,3 +382,14 @@ def test_a_closed_file_says_so(path):
     file.close()
     with pytest.raises(IndexFileError, match="is closed; open it again"):
         file.load()
+
+
+def test_a_log_that_cannot_be_true_is_refused(path):
+    """Two faults of a caller that hide each other in the counts: an id added twice, another removed that is not there."""
+    with SegmentFile(path, 8, checks_ids=False) as file:
+        code = np.zeros((1, 1), dtype=np.uint8)
+        file.append(code, [1])
+        file.append(code, [1])
+        file.remove([2])
+        with pytest.raises(IndexFileError, match="adds an item that is there, or removes one that is not"):
+            file.load()

@@ -46,11 +46,13 @@ class SegmentReader:
     def load(self) -> tuple[Codes, Ids]:
         """Every item that is there: codes uint8 (n, width) and ids int64 (n,), every byte checked."""
         with self._reading():
-            head = self._head()
-            rows = self._sql("SELECT number, kind, ids, codes, chain FROM segments ORDER BY number")
-            codes, ids = replay(parse_segments(rows, head), head)
-            self._seen = head.seal()
-        return codes, ids
+            self._seen = self._head().seal()
+            return self._items()
+
+    def _items(self) -> tuple[Codes, Ids]:
+        head = self._head()
+        rows = self._sql("SELECT number, kind, ids, codes, chain FROM segments ORDER BY number")
+        return replay(parse_segments(rows, head), head)
 
     def refresh(self) -> bool:
         """Whether a batch was committed since `load`, which then gives it."""
@@ -71,8 +73,8 @@ class SegmentReader:
     def check(self) -> list[str]:
         """Read everything and compare every checksum; a sentence for each fault, none when the file is sound."""
         try:
-            self.load()
             with self._reading():
+                self._items()
                 faults = [str(row[0]) for row in self._sql("PRAGMA integrity_check")]
         except IndexFileError as error:
             return [str(error)]

@@ -109,7 +109,7 @@ class SegmentFile(SegmentReader):
     def compact(self) -> None:
         """Write the items that are there anew, without removed ones, in as few segments as can be; shrink the file."""
         with self._writing():
-            codes, ids = self.load()
+            codes, ids = self._items()
             head = self._head()
             self._sql("DELETE FROM segments")
             fresh = Head(head.n_bits, head.model, head.generation + 1)
@@ -170,7 +170,7 @@ class SegmentFile(SegmentReader):
         """What is there now; refuses ids that are there though new, or not there though old."""
         if not self._checks_ids:
             return None
-        known = self._known or IdSet(self.load()[1])
+        known = self._known or IdSet(self._items()[1])
         wrong = ids[known.has(ids) == are_new]
         if len(wrong):
             found, advice = ("already", "replace it, or give another id") if are_new else ("not", "append it first")
