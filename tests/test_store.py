@@ -385,7 +385,7 @@ def test_a_closed_file_says_so(path):
 
 
 def test_a_log_that_cannot_be_true_is_refused(path):
-    """Two faults of a caller that hide each other in the counts: an id added twice, another removed that is not there."""
+    """Two faults of a caller that hide each other in the counts: an id added twice, one removed that is not there."""
     with SegmentFile(path, 8, checks_ids=False) as file:
         code = np.zeros((1, 1), dtype=np.uint8)
         file.append(code, [1])
