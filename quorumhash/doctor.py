@@ -7,8 +7,8 @@ import importlib.util
 import os
 import platform
 
-from quorumhash._version import __version__
 from quorumhash._native import kernels
+from quorumhash._version import __version__
 from quorumhash.engines.threads import threads_wanted
 
 CORE = ("numpy", "scipy", "scikit-learn", "array-api-compat", "threadpoolctl", "typer", "rich")
