@@ -1,5 +1,6 @@
 """Every kernel against brute force written from the definition of the Hamming distance."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -47,7 +48,7 @@ class Case:
         self.table = CodeTable(-(-n_bits // 8), deduplicate)
         cuts = [0, n_items // 2, n_items // 2 + n_items // 7, n_items // 2 + n_items // 7 + 20]
         cuts = [*cuts, n_items] if n_items < 700 else cuts  # else three segments that are not joined
-        for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+        for start, stop in itertools.pairwise(cuts):
             self.table.add(pack_bits(bits[start:stop]), ids[start:stop])
         self.bits, self.ids = bits[: cuts[-1]], ids[: cuts[-1]]
         if removed:
@@ -82,7 +83,7 @@ class Case:
 
 def found_within(search, queries, radius):
     offsets, ids, distances, _ = kernels.within(search, queries, radius)
-    pieces = zip(offsets[:-1], offsets[1:], strict=True)
+    pieces = itertools.pairwise(offsets)
     return [(ids[a:b].tolist(), distances[a:b].tolist()) for a, b in pieces]
 
 
@@ -251,7 +252,7 @@ def test_a_kernel_can_be_chosen_by_name(monkeypatch):
         monkeypatch.setenv("QUORUMHASH_KERNEL", name)
         assert kernels.chosen() == name
     monkeypatch.setenv("QUORUMHASH_KERNEL", "abacus")
-    with pytest.raises(ParameterError, match="QUORUMHASH_KERNEL must be one of .*numpy"):
+    with pytest.raises(ParameterError, match=r"QUORUMHASH_KERNEL must be one of .*numpy"):
         kernels.chosen()
 
 
@@ -288,6 +289,6 @@ def test_short_buffers_are_refused():
     for arguments in wrong:
         with pytest.raises(ValueError, match=r"must have|no such kernel"):
             native.nearest(*arguments)
+    wide = np.empty((1, 5000), dtype=np.int64), np.empty((1, 5000), dtype=np.uint16)
     with pytest.raises(RuntimeError, match="fewer items"):
-        wide = np.empty((1, 5000), dtype=np.int64), np.empty((1, 5000), dtype=np.uint16)
         native.nearest(Search("portable", 64, [part]), query, 1, 5000, *wide)

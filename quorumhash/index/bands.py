@@ -43,6 +43,6 @@ def make_bands(tiles: Bytes, n_rows: int, n_bits: int, map_: Callable[..., Itera
     words = to_words(from_tiles(tiles, n_rows))
     widths = band_widths(n_bits, n_rows)
     starts = np.cumsum([0, *widths[:-1]]).tolist()
-    made = list(map_(lambda band: kernels.fill_band(words, *band), zip(starts, widths, strict=True)))
+    made = list(map_(lambda band: kernels.fill_band(words, *band), list(zip(starts, widths, strict=True))))
     arrays = {id(array): array.nbytes for band in made for array in band[2:]}  # wide codes are kept once for all bands
     return Bands((words.shape[1], made), sum(arrays.values()))

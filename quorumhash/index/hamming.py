@@ -42,7 +42,8 @@ class HammingIndex(Items):
         Bits per code, 1 to 1024.
     method : str
         "auto" scans, and makes bands (multi-index hashing) once they pay; "scan" never makes bands and so takes the
-        least memory; "multi-index" makes them at the first search. The answers are the same.
+        least memory; "multi-index" makes them at the first search, and still scans where that is faster. The answers
+        are the same.
     deduplicate : bool
         False stores every code, repeated or not; the answers are the same.
     journal : Journal, optional

@@ -39,8 +39,7 @@ class Planner:
 
     def costs(self, kernel: str) -> Costs:
         """What a scan and a look-up cost with this kernel."""
-        scan = -1.0 if self.method == "multi-index" else SCAN.get(kernel, 0.0) * max(self.n_bits / 64, 0.25)
-        return Costs(scan, LOOK_UP, CANDIDATE)
+        return Costs(SCAN.get(kernel, 0.0) * max(self.n_bits / 64, 0.25), LOOK_UP, CANDIDATE)
 
     def prepare(self, segments: Sequence[Segment]) -> None:
         """Make the bands that are due."""
@@ -49,7 +48,9 @@ class Planner:
                 self.method == "auto" and segment.saved_seconds > seconds_to_make(self.n_bits, segment.n_rows)
             )
             if due and segment.bands is None and segment.n_rows:
-                segment.bands = make_bands(segment.tiles, segment.n_rows, self.n_bits, thread_map)
+                segment.bands = make_bands(
+                    segment.tiles, segment.n_rows, self.n_bits, thread_map if segment.n_rows > SMALLEST else map
+                )
 
     def learn(self, segments: Sequence[Segment], radii: npt.NDArray[np.uint16], effort: Effort, kernel: str) -> None:
         """Take note of queries answered: how far their farthest items were, and in which way they were found."""
