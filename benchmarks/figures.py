@@ -200,12 +200,13 @@ def durability() -> str:
     bad = sum(mutated[word] for word in ("wrong", "other_error", "memory_error", "timeout", "crash"))
     rows = [
         [f"{kill['kills']:,} kill -9 during add, replace, remove, compact and open",
-         f"all reopened; {kill['acknowledged_calls']:,} acknowledged, {kill['lost']} lost, {kill['by_half']} by half"],
+         f"{kill['reopened']:,} reopened, {kill['before_the_file']} came before there was a file; of "
+         f"{kill['acknowledged_calls']:,} acknowledged calls {kill['lost']} lost, {kill['by_half']} by half"],
         [f"{torn['cuts']:,} logs cut or garbled at a random byte", f"all reopened; {torn['by_half']} batches by half"],
         [f"{full['rlimit']['limits']} limits of file size, {full['tmpfs']['file_systems']} full file systems",
          f"one error each; {full['rlimit']['lost']} items lost"],
-        [f"{mutated['files']:,} mutated files", f"{mutated['refused']:,} refused, "
-         f"{mutated['right'] + mutated['unchanged']:,} read right (what was changed holds nothing), {bad} others"],
+        [f"{mutated['files']:,} mutated files, {mutated['unchanged']:,} of them by chance the same bytes",
+         f"{mutated['refused']:,} refused, {mutated['right']:,} read right (what was changed holds nothing), {bad} others"],
         [f"one writer and {readers['readers']} readers for {readers['seconds']:.0f} s",
          f"{readers['calls_of_the_writer']:,} batches, {readers['loads']:,} loads, {readers['torn']} torn"],
     ]  # fmt: skip

@@ -26,7 +26,7 @@ def open_store(url: str, n_bits: int | None = None) -> Store:
     ...     store.add(np.array([[7], [9]], dtype=np.uint8), ids=[10, 20])
     ...     store.search(np.array([[9]], dtype=np.uint8), k=1).ids.tolist()
     [[20]]
-    >>> open_store("redis://localhost")
+    >>> open_store("redis://localhost")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     quorumhash.errors.ParameterError: a store's URL must begin with faiss://, lancedb://, postgresql:// or ...
