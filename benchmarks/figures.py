@@ -206,7 +206,7 @@ def durability() -> str:
         [f"{full['rlimit']['limits']} limits of file size, {full['tmpfs']['file_systems']} full file systems",
          f"one error each; {full['rlimit']['lost']} items lost"],
         [f"{mutated['files']:,} mutated files, {mutated['unchanged']:,} of them by chance the same bytes",
-         f"{mutated['refused']:,} refused, {mutated['right']:,} read right (what was changed holds nothing), {bad} others"],
+         f"{mutated['refused']:,} refused, {mutated['right']:,} read right (changed in free space), {bad} others"],
         [f"one writer and {readers['readers']} readers for {readers['seconds']:.0f} s",
          f"{readers['calls_of_the_writer']:,} batches, {readers['loads']:,} loads, {readers['torn']} torn"],
     ]  # fmt: skip

@@ -376,6 +376,15 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read(path, monkeypatch):
     assert "immutable=1" in asked[-1]
 
 
+@pytest.mark.parametrize("name", ["a b.qhx", "100%25.qhx", "what?mode=memory.qhx", "hash#tag", "größe.qhx", ":memory:"])
+def test_any_name_of_a_file_will_do(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with SegmentFile(name, 64) as file:
+        file.append(codes_of([1]), [1])
+    assert {path.name for path in tmp_path.iterdir()} == {name, f"{name}-lock"}
+    assert list(contents(name)) == [1]
+
+
 def test_a_closed_file_says_so(path):
     file = SegmentFile(path, 64)
     file.close()

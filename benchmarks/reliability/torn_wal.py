@@ -1,10 +1,10 @@
-"""What the loss of power can leave of the last writes: the log of SQLite cut or garbled at a random byte.
+"""What the loss of power can leave of the last writes: the log of SQLite cut, garbled or changed at a random byte.
 
     python benchmarks/reliability/torn_wal.py [--cuts 1000] [--seed 0]
 
 A child writes batches and ends without closing the file, so that all of them stand in the -wal file. That is cut at a
-random length, or garbled from there on, as a disk leaves it when fsync has not returned. The file must reopen with the
-batches up to some point, all whole, and with more of them the later the cut.
+random length, garbled from there on, or has one byte changed there, as a disk may leave it before fsync has returned.
+The file must reopen with the batches up to some point, all whole, and with more of them the later the cut.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def run(n_cuts: int, seed: int) -> dict[str, int]:
         for number, cut in enumerate(sorted(int(n) for n in [*rng.integers(0, len(log), n_cuts - 1), len(log)])):
             copy = Path(folder) / f"{number}.qhx"
             copy.write_bytes(whole)
-            tail = rng.bytes(len(log) - cut) if number % 2 else b""
+            changed = bytes([log[cut] ^ 0x55]) if cut < len(log) else b""
+            tail = (b"", rng.bytes(len(log) - cut), changed + log[cut + 1 :])[number % 3]
             Path(f"{copy}-wal").write_bytes(log[:cut] + tail)
             found.append(n_batches(copy))
             for end in ("", "-wal", "-shm"):

@@ -40,7 +40,7 @@ class WriterLock:
             ) from None
         with contextlib.suppress(OSError):  # only for the sentence above; a full disk must not matter here
             os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+            os.write(self._descriptor, f"{os.getpid()}\n".encode("ascii"))
 
     def release(self) -> None:
         """Let another writer in; a second call does nothing."""
