@@ -5,11 +5,14 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from quorumhash import QuorumHasher, load_dataset
 
 Codes = npt.NDArray[np.uint8]
 
@@ -44,15 +47,18 @@ def clustered(n_items: int, n_bits: int, n_queries: int, seed: int = 0) -> tuple
     return codes, queries_of(codes, n_queries, rng)
 
 
-def real(n_items: int, n_bits: int, n_queries: int, share: float, seed: int = 0) -> tuple[Codes, Codes]:
-    """Codes of the database rows of coco5, repeated to n_items, `share` of the bits of each copy turned round; queries are
-    codes of its query rows, repeated likewise."""
-    from quorumhash import QuorumHasher, load_dataset
-
+@cache
+def codes_of_coco5(n_bits: int) -> tuple[Codes, Codes]:
+    """Codes that QuorumHasher makes of the database rows and of the query rows of coco5."""
     dataset = load_dataset("coco5")
     hasher = QuorumHasher(n_bits=n_bits).fit(dataset.views[dataset.train_rows])
+    return hasher.transform(dataset.views[dataset.database_rows]), hasher.transform(dataset.views[dataset.query_rows])
+
+
+def real(n_items: int, n_bits: int, n_queries: int, share: float, seed: int = 0) -> tuple[Codes, Codes]:
+    """Stored codes of coco5 repeated to n_items, `share` of the bits turned round; query codes repeated likewise."""
+    stored, asked = codes_of_coco5(n_bits)
     rng = np.random.default_rng([seed, n_bits])
-    stored, asked = (hasher.transform(dataset.views[rows]) for rows in (dataset.database_rows, dataset.query_rows))
     codes = np.resize(stored, (n_items, stored.shape[1]))
     return flipped(codes, np.full(n_items, share), rng) if share else codes, np.resize(
         asked, (n_queries, asked.shape[1])

@@ -7,6 +7,7 @@
 
 #define CHUNK 64            /* queries that share a walk through the table */
 #define MAX_SCORED 1024     /* most bits */
+#define DEVIATIONS 2.5      /* from the mean distance, at which a tile is looked at for leaving it early */
 
 /* ---- counting selection ---- */
 
@@ -171,8 +172,8 @@ static int write_out(const qh_search *search, const qh_selection *selection, siz
 typedef struct {
     qh_probe probes[CHUNK];
     qh_selection selections[CHUNK];
-    uint32_t spread[CHUNK][QH_MAX_BYTES];
-    uint8_t tables[CHUNK][QH_MAX_BYTES * 32];
+    uint32_t *spread; /* (CHUNK, n_bytes) */
+    uint8_t *tables;  /* (CHUNK, n_bytes, 32) */
     const uint8_t *queries;
     size_t n_queries, n_probes; /* n_probes: queries whose probes are made; look-ups need none */
 } chunk;
@@ -197,9 +198,11 @@ static void make_probes(const qh_search *search, chunk *given)
     for (; given->n_probes < given->n_queries; given->n_probes++) {
         const size_t q = given->n_probes;
         const uint8_t *query = given->queries + q * search->n_bytes;
-        spread_bytes(query, search->n_bytes, given->spread[q]);
-        bit_tables(query, search->n_bytes, given->tables[q]);
-        given->probes[q] = (qh_probe){given->spread[q], given->tables[q], 255};
+        uint32_t *spread = given->spread + q * search->n_bytes;
+        uint8_t *tables = given->tables + q * search->n_bytes * 32;
+        spread_bytes(query, search->n_bytes, spread);
+        bit_tables(query, search->n_bytes, tables);
+        given->probes[q] = (qh_probe){spread, tables, 255};
     }
 }
 
@@ -292,16 +295,28 @@ static int take_staged(const qh_search *search, qh_selection *selection, const q
 /* ---- one segment ---- */
 
 /* Bytes after which a tile is likely to be beyond all limits: 4 bits a byte differ between codes that have nothing to do
- * with each other, with a deviation of sqrt(2) bits; three deviations leave few of the 256 lanes in. */
+ * with each other, with a deviation of sqrt(2) bits. The lanes of a tile, sorted, share their first bits and leave together. */
 static size_t early_bytes(const qh_probe *const *probes, size_t n_probes, size_t n_bytes)
 {
     double limit = 0;
     for (size_t p = 0; p < n_probes; p++) limit = probes[p]->limit > limit ? probes[p]->limit : limit;
     for (size_t j = 1; j + 1 < n_bytes; j++) {
         const double margin = 4.0 * (double)j - limit - 0.5;
-        if (margin > 0 && margin * margin >= 9 * 2.0 * (double)j) return j;
+        if (margin > 0 && margin * margin >= DEVIATIONS * DEVIATIONS * 2.0 * (double)j) return j;
     }
     return n_bytes;
+}
+
+/* Queries of like limits go through a tile together: it is left early only when it is beyond all of them. */
+static void sort_by_limit(const chunk *given, size_t *wanted, size_t n_wanted)
+{
+    for (size_t i = 1; i < n_wanted; i++) {
+        const size_t q = wanted[i];
+        size_t j = i;
+        for (; j > 0 && given->selections[wanted[j - 1]].limit > given->selections[q].limit; j--)
+            wanted[j] = wanted[j - 1];
+        wanted[j] = q;
+    }
 }
 
 static int scan_segment(const qh_search *search, chunk *given, size_t number, const uint8_t *is_wanted)
@@ -317,6 +332,7 @@ static int scan_segment(const qh_search *search, chunk *given, size_t number, co
         if (is_wanted[q]) wanted[n_wanted++] = q;
     for (size_t first = 0; first < all_tiles; first += QH_RUN) {
         size_t n_tiles, n_rows = rows_in_run(segment, first, &n_tiles);
+        if (first % (8 * QH_RUN) == 0) sort_by_limit(given, wanted, n_wanted);
         for (size_t from = 0; from < n_wanted; from += QH_GROUP) {
             const size_t n_probes = n_wanted - from < QH_GROUP ? n_wanted - from : QH_GROUP;
             const qh_probe *probes[QH_GROUP];
@@ -405,6 +421,20 @@ static int search_chunk(qh_search *search, chunk *given, int is_seeded)
     return QH_OK;
 }
 
+static chunk *chunk_new(const qh_search *search, size_t n_queries)
+{
+    const size_t n = (n_queries < CHUNK ? n_queries : CHUNK) * search->n_bytes;
+    chunk *given = calloc(1, sizeof *given);
+    if (!given) return NULL;
+    given->spread = malloc(n * sizeof *given->spread + 1);
+    given->tables = malloc(n * 32 + 1);
+    if (given->spread && given->tables) return given;
+    free(given->spread);
+    free(given->tables);
+    free(given);
+    return NULL;
+}
+
 static int chunk_begin(const qh_search *search, chunk *given, const uint8_t *queries, size_t n_queries, size_t k,
                        unsigned limit)
 {
@@ -422,13 +452,17 @@ static void chunk_free(chunk *given)
         free(given->selections[q].counts);
         free(given->selections[q].hits);
     }
+    if (given) {
+        free(given->spread);
+        free(given->tables);
+    }
     free(given);
 }
 
 int qh_nearest(qh_search *search, const uint8_t *queries, size_t n_queries, size_t k, int64_t *ids,
                uint16_t *distances)
 {
-    chunk *given = calloc(1, sizeof *given);
+    chunk *given = chunk_new(search, n_queries);
     int problem = given ? QH_OK : QH_NO_MEMORY;
     for (size_t from = 0; !problem && from < n_queries; from += CHUNK) {
         const size_t n = n_queries - from < CHUNK ? n_queries - from : CHUNK;
@@ -458,7 +492,7 @@ static int found_reserve(qh_found *found, size_t n)
 int qh_within(qh_search *search, const uint8_t *queries, size_t n_queries, unsigned radius, int64_t *offsets,
               qh_found *found)
 {
-    chunk *given = calloc(1, sizeof *given);
+    chunk *given = chunk_new(search, n_queries);
     int problem = given ? QH_OK : QH_NO_MEMORY;
     offsets[0] = 0;
     for (size_t from = 0; !problem && from < n_queries; from += CHUNK) {
