@@ -13,6 +13,7 @@
 #define QH_TILE 64          /* codes a tile */
 #define QH_GROUP 4          /* queries that a kernel takes through a tile together */
 #define QH_RUN 32           /* tiles a kernel walks before hits are looked at: 16 kB of 64-bit codes */
+#define QH_AHEAD 8          /* tiles that are fetched ahead for a single query */
 #define QH_NARROW 31        /* bytes whose distance, at most 248, fits a byte lane */
 #define QH_MAX_BYTES 128
 #define QH_MAX_BANDS 128

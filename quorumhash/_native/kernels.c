@@ -75,10 +75,11 @@ static const qh_kernel portable = {"portable", portable_hamming, portable_weight
 #define QH_AVX2 __attribute__((target("avx2,popcnt")))
 
 QH_INLINE QH_AVX2 void avx2_planes(const uint8_t *tile, size_t from, size_t to, const qh_probe *const *probes,
-                                   const size_t n_probes, __m256i *left, __m256i *right)
+                                   const size_t n_probes, size_t ahead, __m256i *left, __m256i *right)
 {
     const __m256i low = _mm256_set1_epi8(15);
     for (size_t j = from; j < to; j++) {
+        if (n_probes < QH_GROUP) QH_PREFETCH(tile + j * QH_TILE + ahead); /* few queries: memory is what they wait for */
         const __m256i a = _mm256_loadu_si256((const __m256i *)(tile + j * QH_TILE));
         const __m256i b = _mm256_loadu_si256((const __m256i *)(tile + j * QH_TILE + 32));
         const __m256i a_low = _mm256_and_si256(a, low), a_high = _mm256_and_si256(_mm256_srli_epi16(a, 4), low);
@@ -111,14 +112,14 @@ QH_INLINE QH_AVX2 void avx2_tiles(const uint8_t *tiles, size_t n_tiles, size_t s
         __m256i left[QH_GROUP], right[QH_GROUP];
         int is_near = 1;
         for (size_t p = 0; p < n_probes; p++) left[p] = right[p] = _mm256_setzero_si256();
-        avx2_planes(tile, 0, early, probes, n_probes, left, right);
+        avx2_planes(tile, 0, early, probes, n_probes, QH_AHEAD * stride, left, right);
         if (early < n_bytes) {
             __m256i near = _mm256_setzero_si256();
             for (size_t p = 0; p < n_probes; p++)
                 near = _mm256_or_si256(near, avx2_up_to(_mm256_min_epu8(left[p], right[p]), probes[p]->limit));
             is_near = !_mm256_testz_si256(near, near);
         }
-        if (is_near) avx2_planes(tile, early, n_bytes, probes, n_probes, left, right);
+        if (is_near) avx2_planes(tile, early, n_bytes, probes, n_probes, QH_AHEAD * stride, left, right);
         for (size_t p = 0; p < n_probes; p++) {
             uint8_t *lanes = distances + (p * QH_RUN + t) * QH_TILE;
             _mm256_storeu_si256((__m256i *)lanes, left[p]);
@@ -149,10 +150,11 @@ static const qh_kernel avx2 = {"avx2", avx2_weighted, avx2_weighted, 1};
 #define QH_AVX512 __attribute__((target("avx512f,avx512bw,avx512vpopcntdq,avx512bitalg,popcnt")))
 
 QH_INLINE QH_AVX512 void avx512_planes(const uint8_t *tile, size_t from, size_t to, const qh_probe *const *probes,
-                                       const size_t n_probes, __m512i *sums, const int by_tables)
+                                       const size_t n_probes, size_t ahead, __m512i *sums, const int by_tables)
 {
     const __m512i low = _mm512_set1_epi8(15);
     for (size_t j = from; j < to; j++) {
+        if (n_probes < QH_GROUP) QH_PREFETCH(tile + j * QH_TILE + ahead);
         const __m512i plane = _mm512_loadu_si512(tile + j * QH_TILE);
         const __m512i lows = _mm512_and_si512(plane, low);
         const __m512i highs = _mm512_and_si512(_mm512_srli_epi16(plane, 4), low);
@@ -182,9 +184,9 @@ QH_INLINE QH_AVX512 void avx512_tiles(const uint8_t *tiles, size_t n_tiles, size
         __m512i sums[QH_GROUP];
         uint64_t near = 0;
         for (size_t p = 0; p < n_probes; p++) sums[p] = _mm512_setzero_si512();
-        avx512_planes(tile, 0, early, probes, n_probes, sums, by_tables);
+        avx512_planes(tile, 0, early, probes, n_probes, QH_AHEAD * stride, sums, by_tables);
         for (size_t p = 0; p < n_probes; p++) near |= _mm512_cmple_epu8_mask(sums[p], limits[p]);
-        if (near) avx512_planes(tile, early, n_bytes, probes, n_probes, sums, by_tables);
+        if (near) avx512_planes(tile, early, n_bytes, probes, n_probes, QH_AHEAD * stride, sums, by_tables);
         for (size_t p = 0; p < n_probes; p++) {
             _mm512_storeu_si512(distances + (p * QH_RUN + t) * QH_TILE, sums[p]);
             masks[p * QH_RUN + t] = _mm512_cmple_epu8_mask(sums[p], limits[p]);

@@ -7,26 +7,22 @@
 
 #define CHUNK 64            /* queries that share a walk through the table */
 #define MAX_SCORED 1024     /* most bits */
+#define DEVIATIONS 2.5      /* from the mean distance, at which a tile is looked at for leaving it early */
 
 /* ---- counting selection ---- */
 
-static int selection_init(qh_selection *selection, size_t n_bits, size_t k, unsigned limit)
+/* Begin anew, with the memory of the query before. */
+static int selection_reset(qh_selection *selection, size_t n_bits, size_t k, unsigned limit)
 {
-    memset(selection, 0, sizeof *selection);
+    const size_t n_bytes = (n_bits + 1) * sizeof *selection->counts;
+    if (!selection->counts) selection->counts = malloc(n_bytes);
+    if (!selection->hits) selection->hits = malloc((selection->capacity = 256) * sizeof *selection->hits);
+    if (!selection->counts || !selection->hits) return QH_NO_MEMORY;
+    memset(selection->counts, 0, n_bytes);
     selection->k = k;
     selection->limit = limit;
-    selection->capacity = 256;
-    selection->counts = calloc(n_bits + 1, sizeof *selection->counts);
-    selection->hits = malloc(selection->capacity * sizeof *selection->hits);
-    return selection->counts && selection->hits ? QH_OK : QH_NO_MEMORY;
-}
-
-static void selection_free(qh_selection *selection)
-{
-    free(selection->counts);
-    free(selection->hits);
-    selection->counts = NULL;
-    selection->hits = NULL;
+    selection->n_within = selection->n_hits = 0;
+    return QH_OK;
 }
 
 static void lower_limit(qh_selection *selection)
@@ -176,10 +172,10 @@ static int write_out(const qh_search *search, const qh_selection *selection, siz
 typedef struct {
     qh_probe probes[CHUNK];
     qh_selection selections[CHUNK];
-    uint32_t spread[CHUNK][QH_MAX_BYTES];
-    uint8_t tables[CHUNK][QH_MAX_BYTES * 32];
+    uint32_t *spread; /* (CHUNK, n_bytes) */
+    uint8_t *tables;  /* (CHUNK, n_bytes, 32) */
     const uint8_t *queries;
-    size_t n_queries;
+    size_t n_queries, n_probes; /* n_probes: queries whose probes are made; look-ups need none */
 } chunk;
 
 static void spread_bytes(const uint8_t *query, size_t n_bytes, uint32_t *spread)
@@ -195,6 +191,19 @@ static void bit_tables(const uint8_t *query, size_t n_bytes, uint8_t *tables)
             tables[32 * j + half] = n_ones[half ^ (query[j] & 15)];
             tables[32 * j + 16 + half] = n_ones[half ^ (query[j] >> 4)];
         }
+}
+
+static void make_probes(const qh_search *search, chunk *given)
+{
+    for (; given->n_probes < given->n_queries; given->n_probes++) {
+        const size_t q = given->n_probes;
+        const uint8_t *query = given->queries + q * search->n_bytes;
+        uint32_t *spread = given->spread + q * search->n_bytes;
+        uint8_t *tables = given->tables + q * search->n_bytes * 32;
+        spread_bytes(query, search->n_bytes, spread);
+        bit_tables(query, search->n_bytes, tables);
+        given->probes[q] = (qh_probe){spread, tables, 255};
+    }
 }
 
 /* ---- one run of tiles ---- */
@@ -286,16 +295,28 @@ static int take_staged(const qh_search *search, qh_selection *selection, const q
 /* ---- one segment ---- */
 
 /* Bytes after which a tile is likely to be beyond all limits: 4 bits a byte differ between codes that have nothing to do
- * with each other, with a deviation of sqrt(2) bits; three deviations leave few of the 256 lanes in. */
+ * with each other, with a deviation of sqrt(2) bits. The lanes of a tile, sorted, share their first bits and leave together. */
 static size_t early_bytes(const qh_probe *const *probes, size_t n_probes, size_t n_bytes)
 {
     double limit = 0;
     for (size_t p = 0; p < n_probes; p++) limit = probes[p]->limit > limit ? probes[p]->limit : limit;
     for (size_t j = 1; j + 1 < n_bytes; j++) {
         const double margin = 4.0 * (double)j - limit - 0.5;
-        if (margin > 0 && margin * margin >= 9 * 2.0 * (double)j) return j;
+        if (margin > 0 && margin * margin >= DEVIATIONS * DEVIATIONS * 2.0 * (double)j) return j;
     }
     return n_bytes;
+}
+
+/* Queries of like limits go through a tile together: it is left early only when it is beyond all of them. */
+static void sort_by_limit(const chunk *given, size_t *wanted, size_t n_wanted)
+{
+    for (size_t i = 1; i < n_wanted; i++) {
+        const size_t q = wanted[i];
+        size_t j = i;
+        for (; j > 0 && given->selections[wanted[j - 1]].limit > given->selections[q].limit; j--)
+            wanted[j] = wanted[j - 1];
+        wanted[j] = q;
+    }
 }
 
 static int scan_segment(const qh_search *search, chunk *given, size_t number, const uint8_t *is_wanted)
@@ -306,10 +327,12 @@ static int scan_segment(const qh_search *search, chunk *given, size_t number, co
     uint64_t masks[QH_GROUP * QH_RUN];
     uint8_t distances[QH_GROUP * QH_RUN * QH_TILE];
     size_t wanted[CHUNK], n_wanted = 0;
+    make_probes(search, given);
     for (size_t q = 0; q < given->n_queries; q++)
         if (is_wanted[q]) wanted[n_wanted++] = q;
     for (size_t first = 0; first < all_tiles; first += QH_RUN) {
         size_t n_tiles, n_rows = rows_in_run(segment, first, &n_tiles);
+        if (first % (8 * QH_RUN) == 0) sort_by_limit(given, wanted, n_wanted);
         for (size_t from = 0; from < n_wanted; from += QH_GROUP) {
             const size_t n_probes = n_wanted - from < QH_GROUP ? n_wanted - from : QH_GROUP;
             const qh_probe *probes[QH_GROUP];
@@ -356,6 +379,7 @@ static void seed_limit(const qh_search *search, chunk *given, size_t number)
     uint64_t masks[QH_RUN];
     uint8_t distances[QH_RUN * QH_TILE];
     if (segment->allowed || segment->n_rows < 4 * QH_RUN * QH_TILE || search->n_bytes > QH_NARROW) return;
+    make_probes(search, given);
     for (size_t q = 0; q < given->n_queries; q++) {
         const qh_probe *probe = &given->probes[q];
         const size_t home = qh_home_tile(segment, search->n_bytes, given->queries + q * search->n_bytes);
@@ -397,41 +421,57 @@ static int search_chunk(qh_search *search, chunk *given, int is_seeded)
     return QH_OK;
 }
 
-static int chunk_open(const qh_search *search, chunk *given, const uint8_t *queries, size_t n_queries, size_t k,
-                      unsigned limit)
+static chunk *chunk_new(const qh_search *search, size_t n_queries)
 {
-    int problem = QH_OK;
-    given->queries = queries;
-    given->n_queries = n_queries;
-    for (size_t q = 0; q < n_queries; q++) {
-        const uint8_t *query = queries + q * search->n_bytes;
-        spread_bytes(query, search->n_bytes, given->spread[q]);
-        bit_tables(query, search->n_bytes, given->tables[q]);
-        given->probes[q] = (qh_probe){given->spread[q], given->tables[q], 255};
-        if (selection_init(&given->selections[q], search->n_bits, k, limit)) problem = QH_NO_MEMORY;
-    }
-    return problem;
+    const size_t n = (n_queries < CHUNK ? n_queries : CHUNK) * search->n_bytes;
+    chunk *given = calloc(1, sizeof *given);
+    if (!given) return NULL;
+    given->spread = malloc(n * sizeof *given->spread + 1);
+    given->tables = malloc(n * 32 + 1);
+    if (given->spread && given->tables) return given;
+    free(given->spread);
+    free(given->tables);
+    free(given);
+    return NULL;
 }
 
-static void chunk_close(chunk *given)
+static int chunk_begin(const qh_search *search, chunk *given, const uint8_t *queries, size_t n_queries, size_t k,
+                       unsigned limit)
 {
-    for (size_t q = 0; q < given->n_queries; q++) selection_free(&given->selections[q]);
+    given->queries = queries;
+    given->n_queries = n_queries;
+    given->n_probes = 0;
+    for (size_t q = 0; q < n_queries; q++)
+        if (selection_reset(&given->selections[q], search->n_bits, k, limit)) return QH_NO_MEMORY;
+    return QH_OK;
+}
+
+static void chunk_free(chunk *given)
+{
+    for (size_t q = 0; given && q < CHUNK; q++) {
+        free(given->selections[q].counts);
+        free(given->selections[q].hits);
+    }
+    if (given) {
+        free(given->spread);
+        free(given->tables);
+    }
+    free(given);
 }
 
 int qh_nearest(qh_search *search, const uint8_t *queries, size_t n_queries, size_t k, int64_t *ids,
                uint16_t *distances)
 {
-    chunk *given = malloc(sizeof *given);
+    chunk *given = chunk_new(search, n_queries);
     int problem = given ? QH_OK : QH_NO_MEMORY;
     for (size_t from = 0; !problem && from < n_queries; from += CHUNK) {
         const size_t n = n_queries - from < CHUNK ? n_queries - from : CHUNK;
-        problem = chunk_open(search, given, queries + from * search->n_bytes, n, k, (unsigned)search->n_bits);
+        problem = chunk_begin(search, given, queries + from * search->n_bytes, n, k, (unsigned)search->n_bits);
         if (!problem) problem = search_chunk(search, given, 1);
         for (size_t q = 0; !problem && q < n; q++)
             problem = write_out(search, &given->selections[q], k, ids + (from + q) * k, distances + (from + q) * k);
-        chunk_close(given);
     }
-    free(given);
+    chunk_free(given);
     return problem;
 }
 
@@ -452,12 +492,12 @@ static int found_reserve(qh_found *found, size_t n)
 int qh_within(qh_search *search, const uint8_t *queries, size_t n_queries, unsigned radius, int64_t *offsets,
               qh_found *found)
 {
-    chunk *given = malloc(sizeof *given);
+    chunk *given = chunk_new(search, n_queries);
     int problem = given ? QH_OK : QH_NO_MEMORY;
     offsets[0] = 0;
     for (size_t from = 0; !problem && from < n_queries; from += CHUNK) {
         const size_t n = n_queries - from < CHUNK ? n_queries - from : CHUNK;
-        problem = chunk_open(search, given, queries + from * search->n_bytes, n, SIZE_MAX, radius);
+        problem = chunk_begin(search, given, queries + from * search->n_bytes, n, SIZE_MAX, radius);
         if (!problem) problem = search_chunk(search, given, 0);
         for (size_t q = 0; !problem && q < n; q++) {
             const size_t n_within = given->selections[q].n_within;
@@ -469,8 +509,7 @@ int qh_within(qh_search *search, const uint8_t *queries, size_t n_queries, unsig
             found->n += n_within;
             offsets[from + q + 1] = (int64_t)found->n;
         }
-        chunk_close(given);
     }
-    free(given);
+    chunk_free(given);
     return problem;
 }

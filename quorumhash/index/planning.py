@@ -19,10 +19,10 @@ from quorumhash.index.bands import band_widths, make_bands
 from quorumhash.index.codetable import Segment
 from quorumhash.index.searching import thread_map
 
-# nanoseconds, measured by benchmarks/speed/hamming_planner.py on one thread
-SCAN = {"avx512": 0.05, "avx2": 0.15, "neon": 0.3, "portable": 0.9}  # a row of 64 bits
-LOOK_UP, CANDIDATE = 9.0, 1.2
-MAKE = 25.0  # a row and band
+# nanoseconds, measured by benchmarks/speed/hamming_planner.py on one thread; avx512 and neon are estimates
+SCAN = {"avx512": 0.05, "avx2": 0.17, "neon": 0.3, "portable": 0.65}  # a row of 64 bits
+LOOK_UP, CANDIDATE = 18.0, 3.0
+MAKE = 30.0  # a row and band
 SMALLEST = 20_000  # rows under which a scan takes microseconds
 
 METHODS = ("auto", "scan", "multi-index")
@@ -44,13 +44,14 @@ class Planner:
     def prepare(self, segments: Sequence[Segment]) -> None:
         """Make the bands that are due."""
         for segment in segments:
-            due = self.method == "multi-index" or (
-                self.method == "auto" and segment.saved_seconds > seconds_to_make(self.n_bits, segment.n_rows)
-            )
-            if due and segment.bands is None and segment.n_rows:
-                segment.bands = make_bands(
-                    segment.tiles, segment.n_rows, self.n_bits, thread_map if segment.n_rows > SMALLEST else map
-                )
+            if segment.bands is None and segment.n_rows and self._is_due(segment):
+                spread = thread_map if segment.n_rows > SMALLEST else map
+                segment.bands = make_bands(segment.tiles, segment.n_rows, self.n_bits, spread)
+
+    def _is_due(self, segment: Segment) -> bool:
+        if self.method != "auto":
+            return self.method == "multi-index"
+        return segment.saved_seconds > 0 and segment.saved_seconds > seconds_to_make(self.n_bits, segment.n_rows)
 
     def learn(self, segments: Sequence[Segment], radii: npt.NDArray[np.uint16], effort: Effort, kernel: str) -> None:
         """Take note of queries answered: how far their farthest items were, and in which way they were found."""

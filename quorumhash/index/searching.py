@@ -27,6 +27,8 @@ _TABLES = 8192  # bytes of codes whose tables, 2 kB a byte, are held at once
 
 def nearest(search: Search, queries: Bytes, k: int) -> tuple[Ids, Distances, Effort]:
     """As `kernels.nearest`, on all threads."""
+    if not _is_shared(search, len(queries)):
+        return kernels.nearest(search, queries, k)
 
     def work(piece: Search, rows: slice) -> Piece:
         ids, distances, effort = kernels.nearest(piece, queries[rows], min(k, n_counting(piece.parts)))
@@ -75,10 +77,14 @@ def _map(function: Callable[[Any], Result], values: Sequence[Any]) -> list[Resul
     return [function(value) for value in values] if len(values) < 2 else thread_map(function, values)
 
 
+def _is_shared(search: Search, n_queries: int) -> bool:
+    """Whether there is work for more than one thread."""
+    return n_queries * sum([part.n_rows for part in search.parts]) > _SMALL and threads_wanted() > 1
+
+
 def _slices(n_queries: int, search: Search, most: int | None = None) -> list[slice]:
     """Queries in one piece a thread, in whole chunks, in pieces of at most `most`; all in one where little is to do."""
-    n_rows = sum(part.n_rows for part in search.parts)
-    n_threads = threads_wanted() if n_queries * n_rows > _SMALL else 1
+    n_threads = threads_wanted() if _is_shared(search, n_queries) else 1
     step = max(-(-n_queries // n_threads), 1)
     step = step if step < _CHUNK else _CHUNK * -(-step // _CHUNK)
     step = min(step, most or step)
@@ -89,9 +95,8 @@ def _spread(
     work: Callable[[Search, slice], Piece], search: Search, n_queries: int, most: int | None = None
 ) -> list[list[Piece]]:
     """Results of pieces: outer list by queries, inner list by parts of the table."""
-    slices, n_threads = _slices(n_queries, search, most), threads_wanted()
-    n_rows = sum(part.n_rows for part in search.parts)
-    n_pieces = n_threads // len(slices) if n_queries * n_rows > _SMALL else 1
+    slices = _slices(n_queries, search, most)
+    n_pieces = threads_wanted() // len(slices) if _is_shared(search, n_queries) else 1
     if n_pieces < 2 or any(part.bands is not None for part in search.parts):
         return [[result] for result in _map(lambda rows: work(search, rows), slices)]
     pieces = [search._replace(parts=piece) for piece in cut(search.parts, n_pieces)]
