@@ -168,5 +168,11 @@ def test_a_store_answers_as_the_index_file_does(folder):
     done = quorumhash("search", "items.qh", "query.npz", "-k", 7, "--store", url, "--json", cwd=folder)
     assert json.loads(done.stdout) == expected(folder, k=7), done.stderr
     np.save(folder / "some.npy", np.arange(0, 500, 10))
+    np.save(folder / "more.npy", np.arange(5_000, 5_150))
+    done = quorumhash(
+        "index", "add", "codes.npy", "--ids", "more.npy", "--store", url, cwd=folder
+    )  # its bits are known
+    assert done.stdout.endswith(": 300 items.\n"), done.stderr
+    done = quorumhash("index", "remove", "more.npy", "--store", url, cwd=folder)
     done = quorumhash("index", "remove", "some.npy", "--store", url, cwd=folder)
     assert done.stdout.endswith(": 100 items.\n"), done.stderr

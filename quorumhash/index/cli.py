@@ -28,7 +28,10 @@ def add_codes(
         Path | None, typer.Option("--ids", help="Ids of the codes, .npy of whole numbers; else running numbers.")
     ] = None,
     bits: Annotated[
-        int | None, typer.Option("--bits", help="Bits per code of a new index; else the model's, or all of a byte.")
+        int | None,
+        typer.Option(
+            "--bits", help="Bits per code, needed for a new store; else the model's, or those of whole bytes."
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option("--model", help="Model file that made the codes; an index file remembers it.")
@@ -47,15 +50,16 @@ def add_codes(
     target, file = _target(words, store)
     codes, names = read_array(Path(file)), None if ids is None else read_array(ids)
     hasher = None if model is None else _load(model)
-    wanted = bits or (hasher and hasher.n_bits) or (8 * codes.shape[1] if codes.ndim == 2 else None)
+    wanted = bits or (hasher and hasher.n_bits)
     if store:
         with open_store(store, wanted) as opened:
             opened.add(codes, range(len(opened), len(opened) + len(codes)) if names is None else names)
             target = opened.name  # a URL may hold a password
             facts = {"store": target, "added": len(codes), "items": len(opened)}
     else:
-        is_there = bits is None and Path(target).exists()
-        with HammingIndex.open(target, None if is_there else wanted) as items:
+        if not wanted and codes.ndim == 2 and not Path(target).exists():
+            wanted = 8 * codes.shape[1]
+        with HammingIndex.open(target, wanted) as items:
             items.add(codes, names, model=hasher)
             facts = {"index": target, "added": len(codes), "items": len(items)}
     say(as_json, facts, f"Added {len(codes)} codes to {target}: {facts['items']} items.")
