@@ -29,9 +29,7 @@ def add_codes(
     ] = None,
     bits: Annotated[
         int | None,
-        typer.Option(
-            "--bits", help="Bits per code, needed for a new store; else the model's, or those of whole bytes."
-        ),
+        typer.Option("--bits", help="Bits per code of a new index; else the model's, or those of whole bytes."),
     ] = None,
     model: Annotated[
         Path | None, typer.Option("--model", help="Model file that made the codes; an index file remembers it.")
