@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from quorumhash.datasets import DATASETS as DATASETS
     from quorumhash.datasets import Dataset as Dataset
     from quorumhash.datasets import load_dataset as load_dataset
+    from quorumhash.errors import IndexFileError as IndexFileError
+    from quorumhash.errors import IndexLockedError as IndexLockedError
+    from quorumhash.errors import MissingExtraError as MissingExtraError
     from quorumhash.errors import ModelFileError as ModelFileError
     from quorumhash.errors import ParameterError as ParameterError
     from quorumhash.errors import QuorumHashError as QuorumHashError
     from quorumhash.errors import RankWarning as RankWarning
     from quorumhash.errors import RefusedError as RefusedError
+    from quorumhash.errors import StoreError as StoreError
     from quorumhash.errors import ViewsError as ViewsError
     from quorumhash.evaluation import lookup_precision as lookup_precision
     from quorumhash.evaluation import mean_average_precision as mean_average_precision
@@ -68,6 +72,8 @@ _HOMES = {
     "HASHERS": "hashers",
     "HammingIndex": "index.hamming",
     "ITQHasher": "hashers",
+    "IndexFileError": "errors",
+    "IndexLockedError": "errors",
     "InductiveManifoldHasher": "hashers",
     "KLSHHasher": "hashers",
     "KernelITQHasher": "hashers",
@@ -76,6 +82,7 @@ _HOMES = {
     "MFHHasher": "hashers",
     "MVLHHasher": "hashers",
     "Matches": "index.matches",
+    "MissingExtraError": "errors",
     "ModelFileError": "errors",
     "Neighbourhoods": "index.matches",
     "PCAHasher": "hashers",
@@ -88,6 +95,7 @@ _HOMES = {
     "RobustPCAHasher": "hashers",
     "SSHHasher": "hashers",
     "SpectralHasher": "hashers",
+    "StoreError": "errors",
     "ViewSelectHasher": "hashers",
     "Views": "views",
     "ViewsError": "errors",

@@ -9,13 +9,13 @@ import quorumhash
 
 PUBLIC = [
     "AnchorGraphHasher", "CHMSHasher", "CKHHasher", "ConsensusHasher", "DATASETS", "Dataset", "EPAMHHasher",
-    "GCCAHasher", "HASHERS", "HammingIndex", "ITQHasher", "InductiveManifoldHasher", "KLSHHasher",
-    "KernelITQHasher", "KnnRepairITQHasher", "LSHHasher", "MFHHasher", "MVLHHasher", "Matches", "ModelFileError",
-    "Neighbourhoods", "PCAHasher", "ParameterError", "QuorumHashError", "QuorumHasher", "RankWarning",
-    "RefusedError", "RepairITQHasher", "RobustPCAHasher", "SSHHasher", "SpectralHasher", "ViewSelectHasher",
-    "Views", "ViewsError", "VoteHasher", "damage", "hamming_distances", "load", "load_dataset", "lookup_precision",
-    "mean_average_precision", "nearest_rows", "neighbour_recall", "open_store", "precision_recall",
-    "shared_labels", "__version__",
+    "GCCAHasher", "HASHERS", "HammingIndex", "ITQHasher", "IndexFileError", "IndexLockedError",
+    "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher", "KnnRepairITQHasher", "LSHHasher", "MFHHasher",
+    "MVLHHasher", "Matches", "MissingExtraError", "ModelFileError", "Neighbourhoods", "PCAHasher", "ParameterError",
+    "QuorumHashError", "QuorumHasher", "RankWarning", "RefusedError", "RepairITQHasher", "RobustPCAHasher",
+    "SSHHasher", "SpectralHasher", "StoreError", "ViewSelectHasher", "Views", "ViewsError", "VoteHasher", "damage",
+    "hamming_distances", "load", "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows",
+    "neighbour_recall", "open_store", "precision_recall", "shared_labels", "__version__",
 ]  # fmt: skip
 
 
