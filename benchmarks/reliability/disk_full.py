@@ -63,6 +63,7 @@ def one(path: Path, limit: int | None, make_room: Callable[[], None]) -> str:
     reading, told = os.pipe()
     child = os.fork()
     if child == 0:
+        os.close(reading)  # or the child outlives a parent that is stopped
         try:
             fill(path, told, limit)
             os._exit(0)

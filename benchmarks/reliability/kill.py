@@ -81,6 +81,7 @@ def killed(path: Path, seed: int, number: int, state: State, rng: np.random.Gene
     reading, told = os.pipe()
     child = os.fork()
     if child == 0:
+        os.close(reading)  # or the child outlives a parent that is stopped
         with contextlib.suppress(BaseException):
             write_until_killed(path, seed, number, state, told)
         os._exit(70)  # an error in the child ends it before it is killed

@@ -74,6 +74,7 @@ def _started(work: object, path: Path, until: float) -> tuple[int, int]:
     reading, told = os.pipe()
     child = os.fork()
     if child == 0:
+        os.close(reading)  # or the child outlives a parent that is stopped
         try:
             os.write(told, str(work(path, until)).encode())
             os._exit(0)
