@@ -13,6 +13,7 @@ from quorumhash.errors import MissingExtraError, ParameterError, RefusedError, S
 from quorumhash.index.adapters import base
 
 REAL = [pytest.param(kind, marks=pytest.mark.extra) for kind in ("faiss", "faiss-ivf", "lancedb", "postgres", "milvus")]
+OWN = ["memory", "file"]
 KEEPING = [pytest.param(kind, marks=pytest.mark.extra) for kind in ("lancedb", "postgres", "milvus")]
 NUMBERS = itertools.count()
 
@@ -65,12 +66,14 @@ def address(request, tmp_path):
 
 
 @pytest.fixture
-def opened(address):
+def opened(address, tmp_path):
     with contextlib.ExitStack() as stack:
 
         def make(kind, n_bits):
             if kind == "memory":
-                return qh.HammingIndex(n_bits=n_bits)
+                return stack.enter_context(qh.HammingIndex(n_bits=n_bits))
+            if kind == "file":
+                return stack.enter_context(qh.HammingIndex.open(tmp_path / "items.qhx", n_bits=n_bits))
             return stack.enter_context(qh.open_store(address(kind), n_bits=n_bits))
 
         yield make
@@ -100,7 +103,7 @@ def ids():
 
 
 @pytest.mark.parametrize("n_bits", [1, 8, 13, 64, 127, 256])
-@pytest.mark.parametrize("kind", ["memory", *REAL])
+@pytest.mark.parametrize("kind", [*OWN, *REAL])
 def test_answers_are_those_of_brute_force(opened, kind, n_bits, ids):
     store, codes, queries = opened(kind, n_bits), random_codes(300, n_bits), random_codes(12, n_bits, seed=0)
     store.add(codes[:200], ids=ids[:200])
@@ -122,7 +125,7 @@ def test_answers_are_those_of_brute_force(opened, kind, n_bits, ids):
             np.testing.assert_array_equal(got_distances, distances[distances <= radius])
 
 
-@pytest.mark.parametrize("kind", ["memory", *REAL])
+@pytest.mark.parametrize("kind", [*OWN, *REAL])
 def test_edges(opened, kind, ids):
     store, codes = opened(kind, 64), random_codes(300, 64)
     assert len(store) == 0
@@ -139,7 +142,7 @@ def test_edges(opened, kind, ids):
     assert store.search(codes[:1], k=1).distances.tolist() == [[0]]
 
 
-@pytest.mark.parametrize("kind", ["memory", *REAL])
+@pytest.mark.parametrize("kind", [*OWN, *REAL])
 def test_wrong_ids_are_refused_by_name_and_nothing_is_done(opened, kind, ids):
     store, codes = opened(kind, 64), random_codes(300, 64)
     store.add(codes, ids=ids)
@@ -151,7 +154,7 @@ def test_wrong_ids_are_refused_by_name_and_nothing_is_done(opened, kind, ids):
     assert len(store.search(codes[:1], k=300).ids[0]) == 300
 
 
-@pytest.mark.parametrize("kind", ["memory", *REAL])
+@pytest.mark.parametrize("kind", [*OWN, *REAL])
 def test_wrong_arguments_are_refused(opened, kind, ids):
     store, codes = opened(kind, 64), random_codes(300, 64)
     store.add(codes, ids=ids)
