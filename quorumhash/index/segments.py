@@ -27,7 +27,6 @@ Ids = npt.NDArray[np.int64]
 
 APPLICATION_ID, FORMAT_VERSION = 0x51485831, 1  # "QHX1"; the version is SQLite's user_version
 SEGMENT_BYTES = 1 << 24  # a batch may be many segments, so that reading needs little beside the result
-MAX_BITS = 65_535
 
 TABLES = {
     "head": "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), n_bits INTEGER NOT NULL, model TEXT NOT NULL, "
@@ -100,7 +99,7 @@ def parse_head(rows: Sequence[Any]) -> Head:
     is_whole = one == 1 and all(type(n) is int and 0 <= n < 2**62 for n in numbers) and isinstance(fields[1], str)
     _require(is_whole and isinstance(fields[6], bytes), "its head has missing or wrong fields")
     head = Head(*fields)
-    _require(0 < head.n_bits <= MAX_BITS and head.seal() == seal, "its head was changed")
+    _require(head.n_bits > 0 and head.seal() == seal, "its head was changed")
     return head
 
 

@@ -8,7 +8,6 @@ and never wait.
 from __future__ import annotations
 
 import dataclasses
-import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +17,11 @@ import numpy.typing as npt
 
 from quorumhash.codes import n_bytes
 from quorumhash.errors import IndexFileError, ParameterError
-from quorumhash.index.arguments import checked_codes, checked_ids
+from quorumhash.index.arguments import MAX_BITS, checked_codes, checked_ids, checked_number
 from quorumhash.index.database import create, translated
 from quorumhash.index.idset import IdSet
 from quorumhash.index.segmentreader import SegmentReader
-from quorumhash.index.segments import ADDED, MAX_BITS, REMOVED, Codes, Head, Ids, Segment, split
+from quorumhash.index.segments import ADDED, REMOVED, Codes, Head, Ids, Segment, split
 from quorumhash.index.writerlock import WriterLock
 
 
@@ -183,6 +182,6 @@ class SegmentFile(SegmentReader):
 
 
 def _checked_bits(n_bits: int | None) -> int:
-    if n_bits is None or n_bytes(n_bits) > n_bytes(MAX_BITS):
-        raise ParameterError(f"n_bits must be given for a new index file, from 1 to {MAX_BITS}, got {n_bits}.")
-    return operator.index(n_bits)
+    if n_bits is None:
+        raise ParameterError("n_bits must be given for a new index file; give the length of the codes.")
+    return checked_number(n_bits, "n_bits", 1, MAX_BITS)
