@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/benchmarks.md", "docs/quorum.md", "docs/scaling.md")
+PAGES = ("README.md", "docs/benchmarks.md", "docs/quorum.md", "docs/scaling.md", "docs/search.md")
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
@@ -225,6 +225,66 @@ def durability() -> str:
     return text + f"\nKilled while saving: {killed}. `{report['command']}`, `benchmarks/results/durability.json`\n"
 
 
+def search_nearest() -> str:
+    report = results("hamming_search")
+    rows = []
+    for row in report["nearest"]:
+        if "queries_per_second" not in row:
+            continue
+        rate, faiss = row["queries_per_second"], row["times_faiss"]
+        best = next(iter(faiss))
+        passes = f"{100 * row['share_of_bare_pass'][best]:.0f} %" if "share_of_bare_pass" in row else ""
+        theirs = max(rate["faiss heap"], rate["faiss counting"])
+        setting = [row["codes"], f"{row['distinct']:,}", str(row["bits"]), str(row["k"]), f"{row['batch']:,}"]
+        shown = [f"{theirs:,.0f}", f"{rate[best]:,.0f}", f"{faiss[best]:.1f}", f"{faiss['ours portable']:.1f}", passes]
+        rows.append([*setting, *shown])
+    header = ["codes", "distinct", "bits", "k", "batch", "faiss, queries a second", "ours", "times faiss"]
+    memory = [row for row in report["nearest"] if "id_bytes_per_item" in row]
+    return table([*header, "portable C, times faiss", "share of a bare pass"], rows) + (
+        f"\n{max(row['items'] for row in memory):,} items, {memory[0]['bytes_per_distinct_code']:.2f} bytes a distinct "
+        f"code of 64 bits, at most {max(row['id_bytes_per_item'] for row in memory):.2f} bytes an item for ids and "
+        f"lists. {_of_search(report)}"
+    )
+
+
+def _of_search(report: Any) -> str:
+    place = report["provenance"]
+    return f"{place['cpu']}, kernels {place['kernels']}, faiss {place['faiss']}. `{report['command']}`\n"
+
+
+def search_radius() -> str:
+    report = results("hamming_search")
+    rows = []
+    for row in (row for row in report["radius"] if "radius" in row):
+        rate = row["queries_per_second"]
+        shown = [f"{rate[name]:,.0f}" for name in ("faiss BinaryFlat", "faiss BinaryMultiHash", "ours")]
+        rows.append(
+            [row["codes"], str(row["radius"]), f"{row['found_per_query']:,}", *shown, f"{row['times_faiss']:.1f}"]
+        )
+    header = ["codes", "radius", "found a query", "faiss flat, queries a second", "faiss multi-hash", "ours"]
+    return table([*header, "times multi-hash"], rows) + f"\n{_of_search(report)}"
+
+
+def search_multi_index() -> str:
+    report = results("hamming_search")
+    rows = []
+    for row in (row for row in report["multi_index"] if "k" in row):
+        rate = row["queries_per_second"]
+        shown = [f"{rate[name]:,.0f}" for name in ("scan", "multi-index")]
+        spread = " / ".join(f"{value:.0f}" for value in row["farthest"])
+        share = f"{100 * row['share_looked_up']:.0f} %"
+        rows.append(
+            [row["codes"], f"{row['items']:,}", str(row["k"]), spread, *shown, f"{row['times_scan']:.1f}", share]
+        )
+    header = ["codes", "items", "k", "k-th distance, 10 / 50 / 90 %", "scan, queries a second", "bands", "times scan"]
+    taken = ", ".join(
+        f"{row['band_bytes_per_code']} ({row['codes']})" for row in report["multi_index"] if "k" not in row
+    )
+    return table([*header, "answered by bands alone"], rows) + (
+        f"\nBytes of bands a distinct code: {taken}. {_of_search(report)}"
+    )
+
+
 FIGURES = {
     "fit_scaling": fit_scaling,
     "rmvh_ablation": rmvh_ablation,
@@ -239,6 +299,9 @@ FIGURES = {
     "quorum_cost": quorum_cost,
     "stores": stores,
     "durability": durability,
+    "search_nearest": search_nearest,
+    "search_radius": search_radius,
+    "search_multi_index": search_multi_index,
 }
 
 

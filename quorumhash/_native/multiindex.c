@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define MAX_WORDS (QH_MAX_BYTES / 8)
-#define AT_ONCE 32           /* values looked up together, so that their cache misses overlap */
-#define CHEAP 0.02           /* share of a scan that a step may cost when only a nearer limit is hoped for */
+#define AT_ONCE 64           /* values looked up together, so that their cache misses overlap */
+#define CHEAP 0.05           /* share of a scan that a step may cost when only a nearer limit is hoped for */
 
 #if defined(QH_X86)
 #define QH_POPCOUNT __attribute__((target("popcnt")))
