@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define CHUNK 64            /* queries that share a walk through the table */
-#define MAX_SCORED 1024     /* most bits */
+#define MAX_BITS (8 * QH_MAX_BYTES)
 #define DEVIATIONS 2.5      /* from the mean distance, at which a tile is looked at for leaving it early */
 
 /* ---- counting selection ---- */
@@ -135,7 +135,7 @@ static int keep_smallest(int64_t *heap, size_t *n, size_t room, int64_t id)
 static int write_out(const qh_search *search, const qh_selection *selection, size_t n_out, int64_t *ids,
                      uint16_t *distances)
 {
-    size_t starts[MAX_SCORED + 2], ends[MAX_SCORED + 1], n = 0;
+    size_t starts[MAX_BITS + 2], ends[MAX_BITS + 1], n = 0;
     const unsigned last = selection->limit;
     for (unsigned d = 0; d <= last; d++) {
         starts[d] = ends[d] = n < n_out ? n : n_out;

@@ -78,7 +78,7 @@ class CodeTable:
         self.n_bytes = n_bytes
         self.deduplicate = deduplicate
         self.segments: list[Segment] = []
-        self.next_id = 0  # larger than every id there ever was, and at least 0
+        self.next_id = 0  # larger than every id that was added, and at least 0
 
     def __len__(self) -> int:
         return sum(len(segment) for segment in self.segments)

@@ -73,7 +73,8 @@ class Items:
         codes : uint8 (n, n_bytes)
             Packed codes.
         ids : int (n,), optional
-            New ids, each once; default: running numbers after the largest id there ever was, from 0.
+            New ids, each once; default: running numbers from 0, after the largest id so far (in a file: the largest
+            it had when it was opened).
         model : fitted hasher or str, optional
             The hasher that made the codes, or its fingerprint; remembered, and codes of another one are refused.
         """

@@ -41,8 +41,12 @@ class Matches:
 
     def __getitem__(self, query: int) -> Matches:
         """The matches of one query, still a table, of one row."""
-        row = slice(query, query + 1 or None)
-        return Matches(self.ids[row], self.distances[row], None if self.scores is None else self.scores[row])
+        row = _place(query, len(self))
+        rows = slice(row, row + 1)
+        return Matches(self.ids[rows], self.distances[rows], None if self.scores is None else self.scores[rows])
+
+    def __iter__(self) -> Iterator[Matches]:
+        return (self[query] for query in range(len(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +82,16 @@ class Neighbourhoods:
 
     def __getitem__(self, query: int) -> tuple[Ids, Distances]:
         """Ids and distances of one query."""
-        query = query + len(self) if query < 0 else query
-        if not 0 <= query < len(self):
-            raise IndexError(f"query must be one of the {len(self)} asked, got {query}.")
-        found = slice(self.offsets[query], self.offsets[query + 1])
+        row = _place(query, len(self))
+        found = slice(self.offsets[row], self.offsets[row + 1])
         return self.ids[found], self.distances[found]
 
     def __iter__(self) -> Iterator[tuple[Ids, Distances]]:
         return (self[query] for query in range(len(self)))
+
+
+def _place(query: int, n_queries: int) -> int:
+    """The row of a query, counted from the end where negative."""
+    if not -n_queries <= query < n_queries:
+        raise IndexError(f"query must be one of the {n_queries} asked, got {query}.")
+    return query % n_queries
