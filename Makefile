@@ -1,8 +1,9 @@
-# Everything from a fresh clone: each target makes what it needs. Python >= 3.11; a C compiler is not needed yet.
+# Everything from a fresh clone: each target makes what it needs. Python >= 3.11; a C compiler makes searches fast.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
+BUILT := pyproject.toml setup.py $(wildcard quorumhash/_native/*.[ch])
 
 .PHONY: demo test test-all lint docs clean
 
@@ -30,11 +31,11 @@ $(STAMPS)/venv:
 	mkdir -p $(STAMPS)
 	touch $@
 
-$(STAMPS)/core: $(STAMPS)/venv pyproject.toml
+$(STAMPS)/core: $(STAMPS)/venv $(BUILT)
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(STAMPS)/test: $(STAMPS)/venv pyproject.toml
+$(STAMPS)/test: $(STAMPS)/venv $(BUILT)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $(STAMPS)/core $@
 
@@ -54,4 +55,4 @@ $(STAMPS)/all: $(STAMPS)/test $(STAMPS)/browser
 	touch $(STAMPS)/docs $@
 
 clean:
-	rm -rf $(VENV) site build dist report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site build dist quorumhash/_native/*.so report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis

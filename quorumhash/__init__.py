@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from quorumhash.datasets import DATASETS as DATASETS
     from quorumhash.datasets import Dataset as Dataset
     from quorumhash.datasets import load_dataset as load_dataset
+    from quorumhash.errors import IndexFileError as IndexFileError
+    from quorumhash.errors import IndexLockedError as IndexLockedError
+    from quorumhash.errors import MissingExtraError as MissingExtraError
     from quorumhash.errors import ModelFileError as ModelFileError
     from quorumhash.errors import ParameterError as ParameterError
     from quorumhash.errors import QuorumHashError as QuorumHashError
     from quorumhash.errors import RankWarning as RankWarning
     from quorumhash.errors import RefusedError as RefusedError
+    from quorumhash.errors import StoreError as StoreError
     from quorumhash.errors import ViewsError as ViewsError
     from quorumhash.evaluation import lookup_precision as lookup_precision
     from quorumhash.evaluation import mean_average_precision as mean_average_precision
@@ -50,6 +54,10 @@ if TYPE_CHECKING:
     from quorumhash.hashers import ViewSelectHasher as ViewSelectHasher
     from quorumhash.hashers import VoteHasher as VoteHasher
     from quorumhash.hashers import load as load
+    from quorumhash.index.adapters import open_store as open_store
+    from quorumhash.index.hamming import HammingIndex as HammingIndex
+    from quorumhash.index.matches import Matches as Matches
+    from quorumhash.index.matches import Neighbourhoods as Neighbourhoods
     from quorumhash.views import Views as Views
 
 _HOMES = {
@@ -62,7 +70,10 @@ _HOMES = {
     "EPAMHHasher": "hashers",
     "GCCAHasher": "hashers",
     "HASHERS": "hashers",
+    "HammingIndex": "index.hamming",
     "ITQHasher": "hashers",
+    "IndexFileError": "errors",
+    "IndexLockedError": "errors",
     "InductiveManifoldHasher": "hashers",
     "KLSHHasher": "hashers",
     "KernelITQHasher": "hashers",
@@ -70,7 +81,10 @@ _HOMES = {
     "LSHHasher": "hashers",
     "MFHHasher": "hashers",
     "MVLHHasher": "hashers",
+    "Matches": "index.matches",
+    "MissingExtraError": "errors",
     "ModelFileError": "errors",
+    "Neighbourhoods": "index.matches",
     "PCAHasher": "hashers",
     "ParameterError": "errors",
     "QuorumHashError": "errors",
@@ -81,6 +95,7 @@ _HOMES = {
     "RobustPCAHasher": "hashers",
     "SSHHasher": "hashers",
     "SpectralHasher": "hashers",
+    "StoreError": "errors",
     "ViewSelectHasher": "hashers",
     "Views": "views",
     "ViewsError": "errors",
@@ -93,6 +108,7 @@ _HOMES = {
     "mean_average_precision": "evaluation",
     "nearest_rows": "evaluation",
     "neighbour_recall": "evaluation",
+    "open_store": "index.adapters",
     "precision_recall": "evaluation",
     "shared_labels": "evaluation",
 }

@@ -35,7 +35,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _permissions(target: Path) -> int:
@@ -47,7 +47,8 @@ def _permissions(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on disk: a file that was made or renamed there survives the loss of power."""
     if os.name != "posix":  # Windows cannot open a folder; its rename is durable by itself
         return
     descriptor = os.open(folder, os.O_RDONLY)

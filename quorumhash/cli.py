@@ -11,6 +11,7 @@ import typer
 
 from quorumhash.bench.cli import bench
 from quorumhash.errors import QuorumHashError
+from quorumhash.index.cli import index, search
 from quorumhash.printing import JsonOption, note, say
 
 app = typer.Typer(
@@ -21,6 +22,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench)
+app.add_typer(index)
+app.command()(search)
 
 ViewsArgument = Annotated[
     list[str],

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import platform
 
+from quorumhash._native import kernels
 from quorumhash._version import __version__
 from quorumhash.engines.threads import threads_wanted
 
@@ -31,9 +32,15 @@ def examine() -> dict[str, str]:
     }
     facts |= {name: importlib.metadata.version(name) for name in CORE}
     facts["threads"] = f"{threads_wanted()} (QUORUMHASH_THREADS sets it)"
-    facts["hamming kernel"] = "numpy bitwise_count"
+    facts["hamming kernel"] = _kernel()
     facts["data folder"] = os.environ.get("QUORUMHASH_DATA", "not set (QUORUMHASH_DATA)")
     return facts | {f"extra {name}": _found(name, modules) for name, modules in EXTRAS.items()}
+
+
+def _kernel() -> str:
+    if len(kernels.available()) == 1:
+        return "numpy (the C extension was not compiled: install again with a C compiler for speed)"
+    return f"{kernels.chosen()} (can run: {', '.join(kernels.available())}; {kernels.VARIABLE} sets it)"
 
 
 def _found(extra: str, modules: tuple[str, ...]) -> str:

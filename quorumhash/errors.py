@@ -6,6 +6,10 @@
     ├── ParameterError (ValueError)     an argument out of range
     ├── RefusedError (ValueError)       the method cannot face this setting, with the reason
     ├── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
+    ├── IndexFileError (OSError)        an index file that is damaged, too new, full, or no index file
+    │   └── IndexLockedError            an index file that another writer holds
+    ├── StoreError (OSError)            a store of another program that does not answer, or refuses
+    ├── MissingExtraError (ImportError) a package that an extra brings is not installed
     └── RunFileError (OSError)          the stored run of a benchmark that is absent or damaged
 
     QuorumHashWarning (UserWarning)     the result stands, but something about it should be known
@@ -40,6 +44,22 @@ class RefusedError(QuorumHashError, ValueError):
 
 class ModelFileError(QuorumHashError, OSError):
     """A model file cannot be trusted or read."""
+
+
+class IndexFileError(QuorumHashError, OSError):
+    """An index file cannot be trusted, read or written."""
+
+
+class IndexLockedError(IndexFileError):
+    """An index file is open for writing elsewhere."""
+
+
+class StoreError(QuorumHashError, OSError):
+    """A store of another program cannot be reached, or refuses."""
+
+
+class MissingExtraError(QuorumHashError, ImportError):
+    """A package that an extra brings is not installed."""
 
 
 class RunFileError(QuorumHashError, OSError):

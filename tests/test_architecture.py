@@ -9,31 +9,37 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 
 LEVELS = [
     {
-        "_version", "atomic", "bench", "bench.settings", "engines.base", "errors", "printing", "progress", "steps",
-        "steps.simplex", "steps.thresholds", "supervision",
+        "_native", "_native.layout", "_version", "atomic", "bench", "bench.settings", "engines.base", "errors",
+        "index", "index.idset", "index.journal", "index.matches", "printing", "progress", "steps", "steps.simplex",
+        "steps.thresholds", "supervision",
     },
     {
-        "_drawing", "bench.paneltable", "bench.provenance", "codes", "evaluation", "hashers.plain", "matrices",
-        "modelfile", "patches", "similarity",
+        "_drawing", "bench.paneltable", "bench.provenance", "codes", "evaluation", "hashers.plain", "index.rescoring",
+        "index.writerlock", "matrices", "modelfile", "patches", "similarity",
     },
-    {"engines.threads", "overlap", "report", "views"},
+    {"_native.fallback", "engines.threads", "index.arguments", "index.segments", "overlap", "report", "views"},
     {
-        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns", "viewfiles",
-        "viewworth",
+        "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
+        "index.adapters.base", "index.database", "viewfiles", "viewworth",
     },
-    {"datasets.digits", "datasets.files", "hashers.base", "proximal", "scaling"},
     {
-        "checks", "datasets.coco5", "datasets.mfeat", "landmarks", "nested", "querykernel", "steps.agreement",
-        "steps.directions", "steps.smoothness", "sweeps", "targets",
+        "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters", "index.adapters.faiss",
+        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.bands",
+        "index.searching", "index.segmentreader", "proximal", "scaling",
+    },
+    {
+        "checks", "datasets.coco5", "datasets.mfeat", "index.codetable", "index.store", "landmarks", "nested",
+        "querykernel", "steps.agreement", "steps.directions", "steps.smoothness", "sweeps", "targets",
     },
     {
         "calibration", "consensus", "coordinates", "datasets", "evidence", "hashers.epamh", "hashers.itq",
-        "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "nearness", "repair", "steps.averagedgraph",
-        "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
+        "hashers.lsh", "hashers.pcah", "hashers.sh", "index.items", "index.pairing", "index.planning", "kernelspace",
+        "nearness", "repair", "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets",
+        "viewoptions",
     },
     {
-        "encoding", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh", "hashers.ssh", "steps.bounds",
-        "steps.centredkernels", "steps.classgraph", "steps.joinedgraph", "trust",
+        "encoding", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh", "hashers.ssh", "index.hamming",
+        "steps.bounds", "steps.centredkernels", "steps.classgraph", "steps.joinedgraph", "trust",
     },
     {
         "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
@@ -43,7 +49,7 @@ LEVELS = [
     {"hashers.repair", "quorum"},
     {"hashers.quorum"},
     {"hashers"},
-    {"bench.weighting"},
+    {"bench.weighting", "index.cli"},
     {"bench.panel", "experiment"},
     {"bench.runs", "demo"},
     {"bench.workbench"},
@@ -52,7 +58,10 @@ LEVELS = [
     {"bench.cli"},
     {"cli"},
 ]  # fmt: skip
-OPTIONAL = {"torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "psycopg"}
+OPTIONAL = {
+    "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "pyarrow", "psycopg",
+    "pymilvus",
+}  # fmt: skip
 
 
 def files():

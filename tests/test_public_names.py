@@ -9,12 +9,13 @@ import quorumhash
 
 PUBLIC = [
     "AnchorGraphHasher", "CHMSHasher", "CKHHasher", "ConsensusHasher", "DATASETS", "Dataset", "EPAMHHasher",
-    "GCCAHasher", "HASHERS", "ITQHasher", "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher",
-    "KnnRepairITQHasher", "LSHHasher", "MFHHasher", "MVLHHasher", "ModelFileError", "PCAHasher", "ParameterError",
+    "GCCAHasher", "HASHERS", "HammingIndex", "ITQHasher", "IndexFileError", "IndexLockedError",
+    "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher", "KnnRepairITQHasher", "LSHHasher", "MFHHasher",
+    "MVLHHasher", "Matches", "MissingExtraError", "ModelFileError", "Neighbourhoods", "PCAHasher", "ParameterError",
     "QuorumHashError", "QuorumHasher", "RankWarning", "RefusedError", "RepairITQHasher", "RobustPCAHasher",
-    "SSHHasher", "SpectralHasher", "ViewSelectHasher", "Views", "ViewsError", "VoteHasher", "damage",
+    "SSHHasher", "SpectralHasher", "StoreError", "ViewSelectHasher", "Views", "ViewsError", "VoteHasher", "damage",
     "hamming_distances", "load", "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows",
-    "neighbour_recall", "precision_recall", "shared_labels", "__version__",
+    "neighbour_recall", "open_store", "precision_recall", "shared_labels", "__version__",
 ]  # fmt: skip
 
 

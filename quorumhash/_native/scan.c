@@ -1,0 +1,515 @@
+/* Exact k nearest and everything within a radius: tiles are walked run by run, each run for a chunk of queries while it
+ * is in the cache; what a kernel marks is counted by distance, and the counts say how near the k-th item is at most. */
+#include "hamming.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK 64            /* queries that share a walk through the table */
+#define MAX_BITS (8 * QH_MAX_BYTES)
+#define DEVIATIONS 2.5      /* from the mean distance, at which a tile is looked at for leaving it early */
+
+/* ---- counting selection ---- */
+
+/* Begin anew, with the memory of the query before. */
+static int selection_reset(qh_selection *selection, size_t n_bits, size_t k, unsigned limit)
+{
+    const size_t n_bytes = (n_bits + 1) * sizeof *selection->counts;
+    if (!selection->counts) selection->counts = malloc(n_bytes);
+    if (!selection->hits) selection->hits = malloc((selection->capacity = 256) * sizeof *selection->hits);
+    if (!selection->counts || !selection->hits) return QH_NO_MEMORY;
+    memset(selection->counts, 0, n_bytes);
+    selection->k = k;
+    selection->limit = limit;
+    selection->n_within = selection->n_hits = 0;
+    return QH_OK;
+}
+
+static void lower_limit(qh_selection *selection)
+{
+    while (selection->limit > 0 && selection->n_within - selection->counts[selection->limit] >= selection->k)
+        selection->n_within -= selection->counts[selection->limit--];
+}
+
+static void set_limit(qh_selection *selection, unsigned limit)
+{
+    while (selection->limit > limit) selection->n_within -= selection->counts[selection->limit--];
+}
+
+static int make_room(qh_selection *selection)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < selection->n_hits; i++)
+        if (selection->hits[i].distance <= selection->limit) selection->hits[kept++] = selection->hits[i];
+    selection->n_hits = kept;
+    if (kept > selection->capacity / 2) {
+        qh_hit *larger = realloc(selection->hits, 2 * selection->capacity * sizeof *larger);
+        if (!larger) return QH_NO_MEMORY;
+        selection->hits = larger;
+        selection->capacity *= 2;
+    }
+    return QH_OK;
+}
+
+static size_t n_items(const qh_segment *segment, size_t row)
+{
+    const size_t first = segment->offsets ? segment->offsets[row] : row;
+    const size_t last = segment->offsets ? segment->offsets[row + 1] : row + 1;
+    if (!segment->allowed) return last - first;
+    size_t n = 0;
+    for (size_t i = first; i < last; i++) n += segment->allowed[i] != 0;
+    return n;
+}
+
+int qh_add_hit(qh_selection *selection, const qh_segment *segment, size_t number, size_t row, unsigned distance)
+{
+    if (distance > selection->limit) return QH_OK;
+    const size_t weight = n_items(segment, row);
+    if (!weight) return QH_OK;
+    if (selection->n_hits == selection->capacity && make_room(selection)) return QH_NO_MEMORY;
+    selection->hits[selection->n_hits++] = (qh_hit){(uint32_t)row, (uint16_t)distance, (uint16_t)number};
+    selection->counts[distance] += weight;
+    selection->n_within += weight;
+    lower_limit(selection);
+    return QH_OK;
+}
+
+/* Undo the hits of one segment. The limit stays: items that exist have shown it, and a scan will find them again. */
+void qh_forget_hits(qh_selection *selection, const qh_segment *segment, size_t number)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < selection->n_hits; i++) {
+        const qh_hit hit = selection->hits[i];
+        if (hit.segment != number) {
+            selection->hits[kept++] = hit;
+        } else if (hit.distance <= selection->limit) {
+            const size_t weight = n_items(segment, hit.row);
+            selection->counts[hit.distance] -= weight;
+            selection->n_within -= weight;
+        }
+    }
+    selection->n_hits = kept;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void sort_ids(int64_t *ids, size_t n)
+{
+    if (n > 32) {
+        qsort(ids, n, sizeof *ids, by_id);
+        return;
+    }
+    for (size_t i = 1; i < n; i++) {
+        const int64_t id = ids[i];
+        size_t j = i;
+        for (; j > 0 && ids[j - 1] > id; j--) ids[j] = ids[j - 1];
+        ids[j] = id;
+    }
+}
+
+/* Keep the `room` smallest ids in a heap with the largest on top; 0 when the id is larger than all of a full heap. */
+static int keep_smallest(int64_t *heap, size_t *n, size_t room, int64_t id)
+{
+    size_t i;
+    if (*n < room) {
+        for (i = (*n)++; i > 0 && heap[(i - 1) / 2] < id; i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
+    } else {
+        if (id >= heap[0]) return 0;
+        for (i = 0; 2 * i + 1 < room;) {
+            size_t child = 2 * i + 1;
+            if (child + 1 < room && heap[child + 1] > heap[child]) child++;
+            if (heap[child] <= id) break;
+            heap[i] = heap[child];
+            i = child;
+        }
+    }
+    heap[i] = id;
+    return 1;
+}
+
+/* The n_out nearest of all hits, nearest first, ties by id. */
+static int write_out(const qh_search *search, const qh_selection *selection, size_t n_out, int64_t *ids,
+                     uint16_t *distances)
+{
+    size_t starts[MAX_BITS + 2], ends[MAX_BITS + 1], n = 0;
+    const unsigned last = selection->limit;
+    for (unsigned d = 0; d <= last; d++) {
+        starts[d] = ends[d] = n < n_out ? n : n_out;
+        n += selection->counts[d];
+    }
+    starts[last + 1] = n_out;
+    if (n < n_out) return QH_TOO_FEW;
+    const int is_cut = n > n_out; /* of the items at the last distance only the smallest ids have room */
+    for (size_t i = 0; i < selection->n_hits; i++) {
+        const qh_hit hit = selection->hits[i];
+        if (hit.distance > last) continue;
+        const qh_segment *segment = &search->segments[hit.segment];
+        const size_t end = segment->offsets ? segment->offsets[hit.row + 1] : (size_t)hit.row + 1;
+        const size_t room = starts[hit.distance + 1] - starts[hit.distance];
+        int64_t *bucket = ids + starts[hit.distance];
+        size_t n_kept = ends[hit.distance] - starts[hit.distance];
+        if (!room) continue;
+        for (size_t item = segment->offsets ? segment->offsets[hit.row] : hit.row; item < end; item++) {
+            if (segment->allowed && !segment->allowed[item]) continue;
+            if (hit.distance < last || !is_cut) bucket[n_kept++] = segment->ids[item];
+            else if (!keep_smallest(bucket, &n_kept, room, segment->ids[item])) break; /* ids of a row rise */
+        }
+        ends[hit.distance] = starts[hit.distance] + n_kept;
+    }
+    for (unsigned d = 0; d <= last; d++) {
+        sort_ids(ids + starts[d], starts[d + 1] - starts[d]);
+        for (size_t i = starts[d]; i < starts[d + 1]; i++) distances[i] = (uint16_t)d;
+    }
+    return QH_OK;
+}
+
+/* ---- queries as kernels read them ---- */
+
+typedef struct {
+    qh_probe probes[CHUNK];
+    qh_selection selections[CHUNK];
+    uint32_t *spread; /* (CHUNK, n_bytes) */
+    uint8_t *tables;  /* (CHUNK, n_bytes, 32) */
+    const uint8_t *queries;
+    size_t n_queries, n_probes; /* n_probes: queries whose probes are made; look-ups need none */
+} chunk;
+
+static void spread_bytes(const uint8_t *query, size_t n_bytes, uint32_t *spread)
+{
+    for (size_t j = 0; j < n_bytes; j++) spread[j] = query[j] * 0x01010101u;
+}
+
+static void bit_tables(const uint8_t *query, size_t n_bytes, uint8_t *tables)
+{
+    static const uint8_t n_ones[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+    for (size_t j = 0; j < n_bytes; j++)
+        for (unsigned half = 0; half < 16; half++) {
+            tables[32 * j + half] = n_ones[half ^ (query[j] & 15)];
+            tables[32 * j + 16 + half] = n_ones[half ^ (query[j] >> 4)];
+        }
+}
+
+static void make_probes(const qh_search *search, chunk *given)
+{
+    for (; given->n_probes < given->n_queries; given->n_probes++) {
+        const size_t q = given->n_probes;
+        const uint8_t *query = given->queries + q * search->n_bytes;
+        uint32_t *spread = given->spread + q * search->n_bytes;
+        uint8_t *tables = given->tables + q * search->n_bytes * 32;
+        spread_bytes(query, search->n_bytes, spread);
+        bit_tables(query, search->n_bytes, tables);
+        given->probes[q] = (qh_probe){spread, tables, 255};
+    }
+}
+
+/* ---- one run of tiles ---- */
+
+static size_t rows_in_run(const qh_segment *segment, size_t first_tile, size_t *n_tiles)
+{
+    const size_t first = first_tile * QH_TILE, left = segment->n_rows - first;
+    const size_t rows = left < QH_RUN * QH_TILE ? left : QH_RUN * QH_TILE;
+    *n_tiles = (rows + QH_TILE - 1) / QH_TILE;
+    return rows;
+}
+
+static uint64_t n_ones(uint64_t x)
+{
+    x -= (x >> 1) & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+    return (((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u) >> 56;
+}
+
+/* The k-th distance of these rows alone is a limit, too, found by a pass of counting. */
+static void tighten(qh_selection *selection, const uint8_t *distances, size_t n_rows)
+{
+    size_t counts[256] = {0}, n = 0;
+    for (size_t i = 0; i < n_rows; i++) counts[distances[i]]++;
+    for (unsigned d = 0; d < selection->limit; d++) {
+        n += counts[d];
+        if (n >= selection->k) {
+            set_limit(selection, d);
+            return;
+        }
+    }
+}
+
+static int take_hits(qh_selection *selection, const qh_segment *segment, size_t number, size_t first_tile,
+                     size_t n_rows, uint64_t *masks, const uint8_t *distances)
+{
+    const size_t n_tiles = (n_rows + QH_TILE - 1) / QH_TILE;
+    uint64_t any = 0;
+    if (n_rows % QH_TILE) masks[n_tiles - 1] &= ((uint64_t)1 << n_rows % QH_TILE) - 1;
+    for (size_t t = 0; t < n_tiles; t++) any |= masks[t];
+    if (!any) return QH_OK;
+    if (!segment->allowed && selection->k <= n_rows) {
+        size_t n_hits = 0;
+        for (size_t t = 0; t < n_tiles; t++) n_hits += n_ones(masks[t]);
+        if (n_hits > selection->k + 64) tighten(selection, distances, n_rows);
+    }
+    for (size_t t = 0; t < n_tiles; t++)
+        for (uint64_t mask = masks[t]; mask; mask &= mask - 1) {
+            const int lane = qh_lowest(mask);
+            const unsigned distance = distances[t * QH_TILE + lane];
+            if (distance <= selection->limit &&
+                qh_add_hit(selection, segment, number, (first_tile + t) * QH_TILE + lane, distance))
+                return QH_NO_MEMORY;
+        }
+    return QH_OK;
+}
+
+/* Codes too wide for a byte lane, and nested ones: stage after stage, until every code of a tile is beyond the limit. */
+static int take_staged(const qh_search *search, qh_selection *selection, const qh_probe *whole, size_t number,
+                       size_t first_tile, size_t n_tiles, size_t n_rows)
+{
+    const qh_segment *segment = &search->segments[number];
+    const size_t stride = search->n_bytes * QH_TILE;
+    uint64_t mask[QH_RUN];
+    uint8_t lanes[QH_RUN * QH_TILE];
+    for (size_t t = 0; t < n_tiles; t++) {
+        const uint8_t *tile = segment->tiles + (first_tile + t) * stride;
+        const size_t n_lanes = n_rows - t * QH_TILE < QH_TILE ? n_rows - t * QH_TILE : QH_TILE;
+        uint16_t sums[QH_TILE] = {0}, nearest = 0;
+        for (size_t from = 0, step; from < search->n_bytes && nearest <= selection->limit; from += step) {
+            const size_t left = search->n_bytes - from;
+            const qh_probe part = {whole->spread + from, whole->tables + 32 * from, 255}, *probe = &part;
+            const size_t wanted = from || search->stage > QH_NARROW || !search->stage ? 16 : search->stage;
+            step = wanted < left ? wanted : left;
+            search->kernel->hamming(tile + from * QH_TILE, 1, stride, step, step, &probe, 1, mask, lanes);
+            for (int i = 0; i < QH_TILE; i++) sums[i] = (uint16_t)(sums[i] + lanes[i]);
+            nearest = UINT16_MAX;
+            for (int i = 0; i < QH_TILE; i++) nearest = sums[i] < nearest ? sums[i] : nearest;
+        }
+        if (nearest > selection->limit) continue;
+        for (size_t lane = 0; lane < n_lanes; lane++)
+            if (sums[lane] <= selection->limit &&
+                qh_add_hit(selection, segment, number, (first_tile + t) * QH_TILE + lane, sums[lane]))
+                return QH_NO_MEMORY;
+    }
+    return QH_OK;
+}
+
+/* ---- one segment ---- */
+
+/* Bytes after which a tile is likely to be beyond all limits: 4 bits a byte differ between codes that have nothing to do
+ * with each other, with a deviation of sqrt(2) bits. The lanes of a tile, sorted, share their first bits and leave together. */
+static size_t early_bytes(const qh_probe *const *probes, size_t n_probes, size_t n_bytes)
+{
+    double limit = 0;
+    for (size_t p = 0; p < n_probes; p++) limit = probes[p]->limit > limit ? probes[p]->limit : limit;
+    for (size_t j = 1; j + 1 < n_bytes; j++) {
+        const double margin = 4.0 * (double)j - limit - 0.5;
+        if (margin > 0 && margin * margin >= DEVIATIONS * DEVIATIONS * 2.0 * (double)j) return j;
+    }
+    return n_bytes;
+}
+
+/* Queries of like limits go through a tile together: it is left early only when it is beyond all of them. */
+static void sort_by_limit(const chunk *given, size_t *wanted, size_t n_wanted)
+{
+    for (size_t i = 1; i < n_wanted; i++) {
+        const size_t q = wanted[i];
+        size_t j = i;
+        for (; j > 0 && given->selections[wanted[j - 1]].limit > given->selections[q].limit; j--)
+            wanted[j] = wanted[j - 1];
+        wanted[j] = q;
+    }
+}
+
+static int scan_segment(const qh_search *search, chunk *given, size_t number, const uint8_t *is_wanted)
+{
+    const qh_segment *segment = &search->segments[number];
+    const size_t stride = search->n_bytes * QH_TILE, all_tiles = (segment->n_rows + QH_TILE - 1) / QH_TILE;
+    const int is_staged = search->stage || search->n_bytes > QH_NARROW;
+    uint64_t masks[QH_GROUP * QH_RUN];
+    uint8_t distances[QH_GROUP * QH_RUN * QH_TILE];
+    size_t wanted[CHUNK], n_wanted = 0;
+    make_probes(search, given);
+    for (size_t q = 0; q < given->n_queries; q++)
+        if (is_wanted[q]) wanted[n_wanted++] = q;
+    for (size_t first = 0; first < all_tiles; first += QH_RUN) {
+        size_t n_tiles, n_rows = rows_in_run(segment, first, &n_tiles);
+        if (first % (8 * QH_RUN) == 0) sort_by_limit(given, wanted, n_wanted);
+        for (size_t from = 0; from < n_wanted; from += QH_GROUP) {
+            const size_t n_probes = n_wanted - from < QH_GROUP ? n_wanted - from : QH_GROUP;
+            const qh_probe *probes[QH_GROUP];
+            for (size_t p = 0; p < n_probes; p++) {
+                const size_t q = wanted[from + p];
+                given->probes[q].limit = given->selections[q].limit < 255 ? given->selections[q].limit : 255;
+                probes[p] = &given->probes[q];
+            }
+            if (!is_staged)
+                search->kernel->hamming(segment->tiles + first * stride, n_tiles, stride, search->n_bytes,
+                                        early_bytes(probes, n_probes, search->n_bytes), probes, n_probes, masks, distances);
+            for (size_t p = 0; p < n_probes; p++) {
+                qh_selection *selection = &given->selections[wanted[from + p]];
+                const int problem = is_staged ? take_staged(search, selection, probes[p], number, first, n_tiles, n_rows)
+                                              : take_hits(selection, segment, number, first, n_rows,
+                                                          masks + p * QH_RUN, distances + p * QH_RUN * QH_TILE);
+                if (problem) return problem;
+            }
+        }
+    }
+    return QH_OK;
+}
+
+/* Tile of the first row that is not before the query. */
+size_t qh_home_tile(const qh_segment *segment, size_t n_bytes, const uint8_t *query)
+{
+    size_t low = 0, high = (segment->n_rows + QH_TILE - 1) / QH_TILE;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        const uint8_t *tile = segment->tiles + middle * n_bytes * QH_TILE;
+        size_t j = 0;
+        while (j + 1 < n_bytes && tile[j * QH_TILE] == query[j]) j++;
+        if (tile[j * QH_TILE] <= query[j]) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* A first limit, from the codes that stand around the query in lexicographic order and share its first bits. */
+static void seed_limit(const qh_search *search, chunk *given, size_t number)
+{
+    const qh_segment *segment = &search->segments[number];
+    const size_t stride = search->n_bytes * QH_TILE;
+    uint64_t masks[QH_RUN];
+    uint8_t distances[QH_RUN * QH_TILE];
+    if (segment->allowed || segment->n_rows < 4 * QH_RUN * QH_TILE || search->n_bytes > QH_NARROW) return;
+    make_probes(search, given);
+    for (size_t q = 0; q < given->n_queries; q++) {
+        const qh_probe *probe = &given->probes[q];
+        const size_t home = qh_home_tile(segment, search->n_bytes, given->queries + q * search->n_bytes);
+        const size_t last = segment->n_rows / QH_TILE - QH_RUN; /* only whole tiles are looked at */
+        const size_t first = home < QH_RUN / 2 ? 0 : home - QH_RUN / 2 < last ? home - QH_RUN / 2 : last;
+        search->kernel->hamming(segment->tiles + first * stride, QH_RUN, stride, search->n_bytes, search->n_bytes,
+                                &probe, 1, masks, distances);
+        tighten(&given->selections[q], distances, QH_RUN * QH_TILE);
+    }
+}
+
+static int search_chunk(qh_search *search, chunk *given, int is_seeded)
+{
+    size_t largest = 0;
+    for (size_t s = 1; s < search->n_segments; s++)
+        if (search->segments[s].n_rows > search->segments[largest].n_rows) largest = s;
+    if (is_seeded && search->n_segments) seed_limit(search, given, largest);
+    for (size_t i = 0; i < search->n_segments; i++) {
+        const size_t number = i == 0 ? largest : i <= largest ? i - 1 : i;
+        uint8_t is_wanted[CHUNK];
+        size_t n_wanted = 0;
+        if (!search->segments[number].n_rows) continue;
+        for (size_t q = 0; q < given->n_queries; q++) {
+            int done = 0;
+            if (search->segments[number].bands) {
+                done = qh_look_up(search, number, given->queries + q * search->n_bytes, &given->selections[q]);
+                if (done < 0) return done;
+            }
+            is_wanted[q] = !done;
+            n_wanted += !done;
+        }
+        search->n_scanned += n_wanted;
+        search->n_looked_up += given->n_queries - n_wanted;
+        if (n_wanted) {
+            const int problem = scan_segment(search, given, number, is_wanted);
+            if (problem) return problem;
+        }
+    }
+    return QH_OK;
+}
+
+static chunk *chunk_new(const qh_search *search, size_t n_queries)
+{
+    const size_t n = (n_queries < CHUNK ? n_queries : CHUNK) * search->n_bytes;
+    chunk *given = calloc(1, sizeof *given);
+    if (!given) return NULL;
+    given->spread = malloc(n * sizeof *given->spread + 1);
+    given->tables = malloc(n * 32 + 1);
+    if (given->spread && given->tables) return given;
+    free(given->spread);
+    free(given->tables);
+    free(given);
+    return NULL;
+}
+
+static int chunk_begin(const qh_search *search, chunk *given, const uint8_t *queries, size_t n_queries, size_t k,
+                       unsigned limit)
+{
+    given->queries = queries;
+    given->n_queries = n_queries;
+    given->n_probes = 0;
+    for (size_t q = 0; q < n_queries; q++)
+        if (selection_reset(&given->selections[q], search->n_bits, k, limit)) return QH_NO_MEMORY;
+    return QH_OK;
+}
+
+static void chunk_free(chunk *given)
+{
+    for (size_t q = 0; given && q < CHUNK; q++) {
+        free(given->selections[q].counts);
+        free(given->selections[q].hits);
+    }
+    if (given) {
+        free(given->spread);
+        free(given->tables);
+    }
+    free(given);
+}
+
+int qh_nearest(qh_search *search, const uint8_t *queries, size_t n_queries, size_t k, int64_t *ids,
+               uint16_t *distances)
+{
+    chunk *given = chunk_new(search, n_queries);
+    int problem = given ? QH_OK : QH_NO_MEMORY;
+    for (size_t from = 0; !problem && from < n_queries; from += CHUNK) {
+        const size_t n = n_queries - from < CHUNK ? n_queries - from : CHUNK;
+        problem = chunk_begin(search, given, queries + from * search->n_bytes, n, k, (unsigned)search->n_bits);
+        if (!problem) problem = search_chunk(search, given, 1);
+        for (size_t q = 0; !problem && q < n; q++)
+            problem = write_out(search, &given->selections[q], k, ids + (from + q) * k, distances + (from + q) * k);
+    }
+    chunk_free(given);
+    return problem;
+}
+
+static int found_reserve(qh_found *found, size_t n)
+{
+    if (found->n + n <= found->capacity) return QH_OK;
+    const size_t capacity = 2 * (found->n + n);
+    int64_t *ids = realloc(found->ids, capacity * sizeof *ids);
+    if (!ids) return QH_NO_MEMORY;
+    found->ids = ids;
+    uint16_t *distances = realloc(found->distances, capacity * sizeof *distances);
+    if (!distances) return QH_NO_MEMORY;
+    found->distances = distances;
+    found->capacity = capacity;
+    return QH_OK;
+}
+
+int qh_within(qh_search *search, const uint8_t *queries, size_t n_queries, unsigned radius, int64_t *offsets,
+              qh_found *found)
+{
+    chunk *given = chunk_new(search, n_queries);
+    int problem = given ? QH_OK : QH_NO_MEMORY;
+    offsets[0] = 0;
+    for (size_t from = 0; !problem && from < n_queries; from += CHUNK) {
+        const size_t n = n_queries - from < CHUNK ? n_queries - from : CHUNK;
+        problem = chunk_begin(search, given, queries + from * search->n_bytes, n, SIZE_MAX, radius);
+        if (!problem) problem = search_chunk(search, given, 0);
+        for (size_t q = 0; !problem && q < n; q++) {
+            const size_t n_within = given->selections[q].n_within;
+            problem = found_reserve(found, n_within);
+            if (problem) break;
+            if (n_within)
+                problem = write_out(search, &given->selections[q], n_within, found->ids + found->n,
+                                    found->distances + found->n);
+            found->n += n_within;
+            offsets[from + q + 1] = (int64_t)found->n;
+        }
+    }
+    chunk_free(given);
+    return problem;
+}
