@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from quorumhash.bench.cli import bench
+from quorumhash.datasetscli import datasets
 from quorumhash.errors import QuorumHashError
 from quorumhash.printing import JsonOption, note, say
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench)
+app.add_typer(datasets)
 
 ViewsArgument = Annotated[
     list[str],

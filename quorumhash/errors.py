@@ -6,7 +6,9 @@
     ├── ParameterError (ValueError)     an argument out of range
     ├── RefusedError (ValueError)       the method cannot face this setting, with the reason
     ├── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
-    └── RunFileError (OSError)          the stored run of a benchmark that is absent or damaged
+    ├── RunFileError (OSError)          the stored run of a benchmark that is absent or damaged
+    ├── DownloadError (OSError)         a file that could not be fetched, or is not the one that was meant
+    └── MissingExtraError (ImportError) something that needs a package which is not installed
 
     QuorumHashWarning (UserWarning)     the result stands, but something about it should be known
     ├── RankWarning                     the consensus has fewer dimensions than the code has bits
@@ -44,6 +46,14 @@ class ModelFileError(QuorumHashError, OSError):
 
 class RunFileError(QuorumHashError, OSError):
     """A stored run of a benchmark cannot be read."""
+
+
+class DownloadError(QuorumHashError, OSError):
+    """A file could not be fetched, or what came is not the file that was meant."""
+
+
+class MissingExtraError(QuorumHashError, ImportError):
+    """Something needs a package that is not installed; the message names the extra that brings it."""
 
 
 class QuorumHashWarning(UserWarning):
