@@ -11,10 +11,10 @@ PUBLIC = [
     "AnchorGraphHasher", "CHMSHasher", "CKHHasher", "ConsensusHasher", "DATASETS", "Dataset", "EPAMHHasher",
     "GCCAHasher", "HASHERS", "ITQHasher", "InductiveManifoldHasher", "KLSHHasher", "KernelITQHasher",
     "KnnRepairITQHasher", "LSHHasher", "MFHHasher", "MVLHHasher", "ModelFileError", "PCAHasher", "ParameterError",
-    "QuorumHashError", "QuorumHasher", "RankWarning", "RefusedError", "RepairITQHasher", "RobustPCAHasher",
-    "SSHHasher", "SpectralHasher", "ViewSelectHasher", "Views", "ViewsError", "VoteHasher", "damage",
-    "hamming_distances", "load", "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows",
-    "neighbour_recall", "precision_recall", "shared_labels", "__version__",
+    "QuorumHashError", "QuorumHasher", "RankWarning", "RefusedError", "RepairITQHasher", "RobustPCAHasher", "SSHHasher",
+    "SpectralHasher", "ViewSelectHasher", "Views", "ViewsError", "VoteHasher", "damage", "extract_features",
+    "hamming_distances", "learn_vocabulary", "load", "load_dataset", "lookup_precision", "mean_average_precision",
+    "nearest_rows", "neighbour_recall", "precision_recall", "shared_labels", "__version__",
 ]  # fmt: skip
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from quorumhash.datasets import cifar10, fashion_mnist, idx, nuswide
+from quorumhash.datasets import cifar10, nuswide
 from quorumhash.datasets.files import data_folders, own_folders
+from quorumhash.datasets.idx import has_idx_pictures
 from quorumhash.datasets.sources import SOURCES, find
 
 WHAT = {
@@ -40,6 +41,5 @@ def is_here(name: str) -> bool:
     if name == "nuswide":
         return any(path.is_dir() for own in own_folders(name) for path in (own, own.with_name(nuswide.OTHER_NAME)))
     if name in SOURCES:
-        also = [fashion_mnist.DEBIAN_FOLDER] if name == "fashion_mnist" else []
-        return idx.has_idx_pictures(name, also)
+        return has_idx_pictures(name)
     return any((folder / f"{name}.npz").is_file() for folder in data_folders())

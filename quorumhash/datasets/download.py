@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import os
@@ -10,6 +11,7 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,7 @@ class RemoteFile:
     name: str
     checksum: str
     addresses: tuple[str, ...]
+    content: str = ""  # of a .gz file that others pack anew: the checksum of what is in it
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,22 @@ def is_intact(path: Path, checksum: str) -> bool:
     kind, _, expected = checksum.partition(":")
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest() == expected
+
+
+def is_there(file: RemoteFile, folder: Path) -> bool:
+    """Whether the folder has the file, or, where what is in it can be told, the same packed anew or unpacked."""
+    path = folder / file.name
+    if is_intact(path, file.checksum):
+        return True
+    if not file.content:
+        return False
+    if is_intact(path.with_suffix(""), file.content):
+        return True
+    try:
+        with gzip.open(path, "rb") as packed:
+            return hashlib.md5(packed.read(), usedforsecurity=False).hexdigest() == file.content.removeprefix("md5:")
+    except (OSError, EOFError, zlib.error):
+        return False
 
 
 def fetch(file: RemoteFile, folder: Path, is_shown: bool = False) -> Path:

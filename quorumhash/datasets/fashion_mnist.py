@@ -10,7 +10,6 @@ them; `quorumhash datasets get fashion_mnist` fetches them. picturesets.py says 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from quorumhash.datasets.base import Dataset
@@ -18,7 +17,6 @@ from quorumhash.datasets.idx import read_idx_pictures
 from quorumhash.datasets.picturesets import PictureSet, picture_dataset, picture_options
 
 VIEWS = ("gist", "words", "pixels")
-DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 
 
 def load_fashion_mnist(**options: Any) -> Dataset:
@@ -28,6 +26,6 @@ def load_fashion_mnist(**options: Any) -> Dataset:
     Views(70000 rows: gist 512, pixels 784)
     """
     chosen = picture_options(VIEWS, options)
-    images, labels = read_idx_pictures("fashion_mnist", also=[DEBIAN_FOLDER])
+    images, labels = read_idx_pictures("fashion_mnist")
     description = f"{len(labels):,} pictures of clothes, 28 x 28 pixels, in ten classes (Fashion-MNIST): "
     return picture_dataset(PictureSet("fashion_mnist", images, labels, f"{description}{', '.join(VIEWS)}."), chosen)

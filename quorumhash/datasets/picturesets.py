@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from quorumhash.datasets.base import Dataset, stratified_order
 from quorumhash.errors import ParameterError
-from quorumhash.features import EXTRACTORS, extract_features, learn_vocabulary
+from quorumhash.features import EXTRACTORS, extract_features, kept_vocabulary
 from quorumhash.patches import patch_pixels
 
 Images = npt.NDArray[np.uint8]  # (n, height, width) or (n, height, width, 3)
@@ -100,7 +100,7 @@ def picture_dataset(pictures: PictureSet, options: PictureOptions) -> Dataset:
     vocabulary = None
     if "words" in options.views:
         sample = np.sort(train_rows)
-        vocabulary = learn_vocabulary(images[sample], N_WORDS, mask=None if mask is None else mask[sample])
+        vocabulary = kept_vocabulary(images[sample], N_WORDS, None if mask is None else mask[sample])
     return Dataset(
         name=pictures.name,
         views=extract_features(images, options.views, mask=mask, vocabulary=vocabulary, verbose=True),

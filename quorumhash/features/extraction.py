@@ -17,7 +17,7 @@ from quorumhash.errors import ParameterError, ViewsError
 from quorumhash.features.colour_moments import colour_moments
 from quorumhash.features.gist import gist
 from quorumhash.features.pictures import Block, Floats, Missing, Pictures, as_pictures
-from quorumhash.features.visual_words import Vocabulary, visual_words
+from quorumhash.features.visual_words import Vocabulary, learn_vocabulary, visual_words
 from quorumhash.features.wavelet_texture import wavelet_texture
 from quorumhash.progress import task_bar
 from quorumhash.viewfiles import read_array, write_array
@@ -83,6 +83,22 @@ def extract_features(
     pictures = as_pictures(images, mask)
     content = _digest(pictures) if is_cached else ""
     return Views({name: _view(name, pictures, vocabulary, content, verbose) for name in names})
+
+
+def kept_vocabulary(images: Any, n_words: int, mask: Any = None) -> Vocabulary:
+    """What `learn_vocabulary` gives, read from the cache where the same pictures gave one before."""
+    pictures = as_pictures(images, mask)
+    key = hashlib.sha256(f"{VERSION} {n_words} {_digest(pictures)}".encode())
+    path = cache_folder("features") / f"vocabulary-{key.hexdigest()[:40]}.npy"
+    try:
+        kept = np.array(read_array(path))
+        if len(kept) == n_words:
+            return Vocabulary(kept)
+    except ViewsError:  # not there yet, or damaged
+        pass
+    vocabulary = learn_vocabulary(images, n_words, mask=mask)
+    write_array(path, vocabulary.words)
+    return vocabulary
 
 
 def _view(

@@ -22,6 +22,7 @@ from quorumhash.features.opencv import sift_descriptors
 from quorumhash.features.pictures import Block, Floats, Missing, as_pictures, brightness, filled
 from quorumhash.landmarks import ROWS_PER_LANDMARK, distinct_rows, k_means
 
+STEP, PATCH = 3, 12  # pixels
 TOLERATED = 0.1  # share of a patch's pixels that may be missing
 PATCHES_PER_PICTURE = 10  # of the training pictures, so that many pictures have a say
 
@@ -40,15 +41,15 @@ class Vocabulary:
     """
 
     words: npt.NDArray[np.float32]
-    step: int
-    patch: int
+    step: int = STEP
+    patch: int = PATCH
 
     def __repr__(self) -> str:
         return f"Vocabulary({len(self.words)} words, patches of {self.patch} pixels every {self.step})"
 
 
 def learn_vocabulary(
-    images: Any, n_words: int = 300, *, mask: Any = None, step: int = 3, patch: int = 12, random_state: int = 0
+    images: Any, n_words: int = 300, *, mask: Any = None, step: int = STEP, patch: int = PATCH, random_state: int = 0
 ) -> Vocabulary:
     """A vocabulary from training pictures (n, height, width[, 3]), 0 to 255; `mask` marks their missing pixels.
 
