@@ -65,7 +65,7 @@ def test_patches_with_missing_pixels_are_not_looked_at():
     for is_seen, (x, y) in zip(seen, places, strict=True):
         rows = np.arange(32)[:, None]
         window = (np.abs(rows - y) < 6) & (np.abs(rows.T - x) < 6)
-        assert is_seen == (missing[0][window].mean() <= 0.1), (x, y)
+        assert is_seen == (missing[0][window].mean() < 0.5), (x, y)
     assert 0 < seen.sum() < len(seen)
 
 

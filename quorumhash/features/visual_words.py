@@ -5,8 +5,8 @@ Euclidean distance is Hellinger's (Arandjelovic and Zisserman, 2012), and each i
 vocabulary. The vocabulary is the centres of k-means over descriptors of training pictures, and of no others. A patch
 without any edge is no word.
 
-Where pixels are missing, patches that lack more than a tenth of theirs are not looked at, and counts are scaled up to
-the whole grid. A picture with no patch left has no words: its row is missing.
+Missing pixels are filled without edges. Patches that lack half of their pixels or more are not looked at, and counts
+are scaled up to the whole grid. A picture with no patch left has no words: its row is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from quorumhash.features.pictures import Block, Floats, Missing, as_pictures, br
 from quorumhash.landmarks import ROWS_PER_LANDMARK, distinct_rows, k_means
 
 STEP, PATCH = 3, 12  # pixels
-TOLERATED = 0.1  # share of a patch's pixels that may be missing
 PATCHES_PER_PICTURE = 10  # of the training pictures, so that many pictures have a say
 
 
@@ -112,7 +111,7 @@ def _places(height: int, width: int, step: int) -> npt.NDArray[np.float32]:
 
 
 def _seen(missing: Missing, step: int, patch: int) -> npt.NDArray[np.bool_]:
-    """Which patches (n, n_places) lack no more than the tolerated share of their pixels."""
+    """Which patches (n, n_places) lack less than half of their pixels."""
     n, height, width = missing.shape
     until = np.zeros((n, height + 1, width + 1), dtype=np.int64)  # missing pixels above and to the left
     until[:, 1:, 1:] = missing.cumsum(axis=1).cumsum(axis=2)
@@ -120,4 +119,4 @@ def _seen(missing: Missing, step: int, patch: int) -> npt.NDArray[np.bool_]:
     left, right = (np.clip(np.rint(x + 0.5 + sign * patch / 2), 0, width).astype(np.intp) for sign in (-1, 1))
     top, bottom = (np.clip(np.rint(y + 0.5 + sign * patch / 2), 0, height).astype(np.intp) for sign in (-1, 1))
     lacking = until[:, bottom, right] - until[:, top, right] - until[:, bottom, left] + until[:, top, left]
-    return np.asarray(lacking <= TOLERATED * (bottom - top) * (right - left))
+    return np.asarray(2 * lacking < (bottom - top) * (right - left))
