@@ -114,6 +114,15 @@ def test_gist_cells_without_half_of_their_pixels_are_missing():
     assert np.isnan(partly[0, 0]).sum() == 1
 
 
+def test_gist_of_a_cell_is_the_mean_over_the_pixels_that_are_there():
+    missing = hole(1, size=11)
+    grey = np.pad(even_contrast(filled(brightness(PHOTOS[:1]), missing))[0], 8, mode="symmetric")
+    response = np.fft.ifft2(np.fft.fft2(grey) * filters(48, 48)[5])
+    strength = np.where(missing[0], np.nan, np.abs(response)[8:-8, 8:-8])
+    expected = np.nanmean(strength[:8, 8:16]), np.nanmean(strength[8:16, 8:16])
+    assert gist(PHOTOS[:1], missing).reshape(32, 4, 4)[5, :2, 1] == pytest.approx(expected, rel=1e-4)
+
+
 def test_gist_cells_far_from_missing_pixels_hardly_change_and_those_of_a_black_hole_do():
     pictures = smooth_pictures(20)
     clean, masked = (gist(pictures, mask).reshape(20, 32, 16) for mask in (None, hole(20)))
@@ -301,6 +310,12 @@ def test_features_are_kept_by_content(cache, monkeypatch):
             extract_features(other, ["gist"])
     with pytest.raises(pytest.fail.Exception):
         extract_features(PHOTOS, ["gist"], mask=hole(6))
+
+
+def test_another_mask_is_another_content(cache):
+    one, other = (extract_features(PHOTOS, ["colour"], mask=hole(6, size=size))["colour"] for size in (10, 20))
+    assert np.isnan(one).sum() < np.isnan(other).sum()
+    assert len(list((cache / "features").iterdir())) == 2
 
 
 def test_damaged_files_of_the_cache_are_made_again(cache):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quorumhash.errors import ParameterError
-from quorumhash.features import Vocabulary, extract_features, learn_vocabulary
+from quorumhash.features import Vocabulary, extract_features, kept_vocabulary, learn_vocabulary
 from quorumhash.features.opencv import read_png
 from quorumhash.features.visual_words import _places, _seen, visual_words
 
@@ -98,6 +98,17 @@ def test_words_are_kept_by_vocabulary(vocabulary, tmp_path, monkeypatch):
     assert np.array_equal(other[:, ::-1], first)
     assert not np.array_equal(wider, first)
     assert len(list((tmp_path / "features").iterdir())) == 3
+
+
+def test_vocabularies_are_kept_by_content(tmp_path, monkeypatch, vocabulary):
+    monkeypatch.setenv("QUORUMHASH_CACHE", str(tmp_path))
+    assert np.array_equal(kept_vocabulary(PHOTOS, 7).words, vocabulary.words)
+    (path,) = (tmp_path / "features").iterdir()
+    np.save(path, -vocabulary.words)
+    assert np.array_equal(kept_vocabulary(PHOTOS, 7).words, -vocabulary.words)  # from the file
+    path.write_bytes(b"damaged")
+    assert np.array_equal(kept_vocabulary(PHOTOS, 7).words, vocabulary.words)
+    assert len(kept_vocabulary(PHOTOS, 6).words) == 6
 
 
 def test_png_files_are_read_as_red_green_blue():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     rows, seconds, kept = [], {}, {}
+    load = round(os.getloadavg()[0], 1)  # what else the machine had to do: seconds depend on it
     for name, options, views, method in RUNS:
         key = json.dumps([name, options])
         if key not in kept:
@@ -93,6 +95,7 @@ def main() -> None:
         "what": "MAP over the whole ranking, 1,000 queries, 30,000 training rows; seconds of a view over all pictures",
         "command": f"python benchmarks/quality/picture_features.py --split {given.split} --out {given.out}",
         "provenance": provenance(threads_wanted()),
+        "load": load,
         "seeds": [0],
         "split": given.split,
         "seconds": seconds,
