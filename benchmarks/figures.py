@@ -15,7 +15,7 @@ from statistics import geometric_mean
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/benchmarks.md", "docs/quorum.md", "docs/scaling.md", "docs/search.md")
+PAGES = ("README.md", "docs/benchmarks.md", "docs/features.md", "docs/quorum.md", "docs/scaling.md", "docs/search.md")
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
@@ -286,6 +286,27 @@ def search_multi_index() -> str:
     )
 
 
+def picture_features() -> str:
+    report = results("picture_features")
+    rows = []
+    for row in report["rows"]:
+        pictures = f"{row['dataset']}, {row['reading']} patch" if "reading" in row else row["dataset"]
+        rows.append([pictures, ", ".join(row["views"]), row["method"], f"{row['map_32']:.3f}", f"{row['map_64']:.3f}"])
+    text = table(["pictures", "views", "method", "MAP, 32 bits", "MAP, 64 bits"], rows) + "\n"
+    body = []
+    for name, found in report["seconds"].items():
+        views = [view for view in found if f"{view}_processor" in found]
+        cells = [f"{found[view]:.0f} ({found[f'{view}_processor']:.0f})" for view in views]
+        body.append([f"{name}, {found['pictures']:,}", *cells])
+    text += table(["pictures", *views], body)
+    machine = report["provenance"]
+    return text + (
+        "\nSeconds by the clock and, in brackets, of processor time, with "
+        f"{machine['cores']} cores ({machine['cpu']}) that had a load of {report['load']} from other work. "
+        f"{report['what']}. `{report['command']}`\n"
+    )
+
+
 FIGURES = {
     "fit_scaling": fit_scaling,
     "rmvh_ablation": rmvh_ablation,
@@ -296,6 +317,7 @@ FIGURES = {
     "panel_codes": panel_codes,
     "panel_sources": panel_sources,
     "panel_sweep": panel_sweep,
+    "picture_features": picture_features,
     "quorum_ablation": quorum_ablation,
     "quorum_cost": quorum_cost,
     "stores": stores,

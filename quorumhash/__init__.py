@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from quorumhash.evaluation import neighbour_recall as neighbour_recall
     from quorumhash.evaluation import precision_recall as precision_recall
     from quorumhash.evaluation import shared_labels as shared_labels
+    from quorumhash.features import extract_features as extract_features
+    from quorumhash.features import learn_vocabulary as learn_vocabulary
     from quorumhash.hashers import HASHERS as HASHERS
     from quorumhash.hashers import AnchorGraphHasher as AnchorGraphHasher
     from quorumhash.hashers import CHMSHasher as CHMSHasher
@@ -101,7 +103,9 @@ _HOMES = {
     "ViewsError": "errors",
     "VoteHasher": "hashers",
     "damage": "corruption",
+    "extract_features": "features",
     "hamming_distances": "codes",
+    "learn_vocabulary": "features",
     "load": "hashers",
     "load_dataset": "datasets",
     "lookup_precision": "evaluation",

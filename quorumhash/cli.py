@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from quorumhash.bench.cli import bench
+from quorumhash.datasetscli import datasets
 from quorumhash.errors import QuorumHashError
 from quorumhash.index.cli import index, search
 from quorumhash.printing import JsonOption, note, say
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.add_typer(bench)
 app.add_typer(index)
 app.command()(search)
+app.add_typer(datasets)
 
 ViewsArgument = Annotated[
     list[str],

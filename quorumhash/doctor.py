@@ -9,6 +9,7 @@ import platform
 
 from quorumhash._native import kernels
 from quorumhash._version import __version__
+from quorumhash.cachefolder import cache_folder
 from quorumhash.engines.threads import threads_wanted
 
 CORE = ("numpy", "scipy", "scikit-learn", "array-api-compat", "threadpoolctl", "typer", "rich")
@@ -34,6 +35,7 @@ def examine() -> dict[str, str]:
     facts["threads"] = f"{threads_wanted()} (QUORUMHASH_THREADS sets it)"
     facts["hamming kernel"] = _kernel()
     facts["data folder"] = os.environ.get("QUORUMHASH_DATA", "not set (QUORUMHASH_DATA)")
+    facts["cache folder"] = str(cache_folder(is_made=False))
     return facts | {f"extra {name}": _found(name, modules) for name, modules in EXTRAS.items()}
 
 

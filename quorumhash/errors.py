@@ -10,7 +10,8 @@
     │   └── IndexLockedError            an index file that another writer holds
     ├── StoreError (OSError)            a store of another program that does not answer, or refuses
     ├── MissingExtraError (ImportError) a package that an extra brings is not installed
-    └── RunFileError (OSError)          the stored run of a benchmark that is absent or damaged
+    ├── RunFileError (OSError)          the stored run of a benchmark that is absent or damaged
+    └── DownloadError (OSError)         a file that could not be fetched, or is not the one that was meant
 
     QuorumHashWarning (UserWarning)     the result stands, but something about it should be known
     ├── RankWarning                     the consensus has fewer dimensions than the code has bits
@@ -59,11 +60,15 @@ class StoreError(QuorumHashError, OSError):
 
 
 class MissingExtraError(QuorumHashError, ImportError):
-    """A package that an extra brings is not installed."""
+    """Something needs a package that is not installed; the message names the extra that brings it."""
 
 
 class RunFileError(QuorumHashError, OSError):
     """A stored run of a benchmark cannot be read."""
+
+
+class DownloadError(QuorumHashError, OSError):
+    """A file could not be fetched, or what came is not the file that was meant."""
 
 
 class QuorumHashWarning(UserWarning):

@@ -1,4 +1,8 @@
-"""Datasets in files: .npz archives in the folder that the environment variable QUORUMHASH_DATA names."""
+"""Datasets in files: where they are looked for, and .npz archives among them.
+
+QUORUMHASH_DATA names the folder of the data, or several, separated as in PATH. What is looked for after it: the folder
+`data` of the cache, where `quorumhash datasets get` puts files if QUORUMHASH_DATA names no folder to write to.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.cachefolder import cache_folder
 from quorumhash.errors import ParameterError, ViewsError
 from quorumhash.viewfiles import read_archive
 
@@ -38,17 +43,46 @@ def read_arrays(file_name: str, names: Sequence[str]) -> dict[str, npt.NDArray[A
     return {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in arrays.items()}
 
 
+def data_folders() -> list[Path]:
+    """The folders that QUORUMHASH_DATA names, in their order."""
+    return [Path(part) for part in os.environ.get(FOLDER_VARIABLE, "").split(os.pathsep) if part]
+
+
+def own_folders(dataset: str) -> list[Path]:
+    """The folders of a dataset's own, first first: in every data folder, then in the cache.
+
+    >>> own_folders("mnist")[-1].parts[-2:]
+    ('data', 'mnist')
+    """
+    return [root / dataset for root in [*data_folders(), cache_folder("data", is_made=False)]]
+
+
+def search_folders(dataset: str) -> list[Path]:
+    """Where files with a name of their own are looked for: a dataset's own folders, each before the one it is in."""
+    return [folder for own in own_folders(dataset) for folder in (own, own.parent)]
+
+
+def download_folder(dataset: str) -> Path:
+    """Where files of a dataset are put: in the first data folder that may be written to, else in the cache."""
+    for root in data_folders():
+        if root.is_dir() and os.access(root, os.W_OK):
+            folder = root / dataset
+            folder.mkdir(exist_ok=True)
+            return folder
+    return cache_folder("data", dataset)
+
+
 def _path_of(file_name: str) -> Path:
-    folder = os.environ.get(FOLDER_VARIABLE, "")
-    if not folder:
+    folders = data_folders()
+    if not folders:
         raise ParameterError(
             f"{file_name} is looked for in the folder that {FOLDER_VARIABLE} names, which is not set: set it to the "
             "folder that holds the file."
         )
-    path = Path(folder) / file_name
-    if not path.is_file():
-        raise ParameterError(
-            f"there is no {file_name} in {folder} ({FOLDER_VARIABLE}): put it there, or set {FOLDER_VARIABLE} to the "
-            "folder that holds it."
-        )
-    return path
+    for folder in folders:
+        if (folder / file_name).is_file():
+            return folder / file_name
+    raise ParameterError(
+        f"there is no {file_name} in {os.pathsep.join(map(str, folders))} ({FOLDER_VARIABLE}): put it there, or set "
+        f"{FOLDER_VARIABLE} to the folder that holds it."
+    )
