@@ -13,6 +13,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from quorumhash.hashers import HASHERS
+
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/benchmarks.md", "docs/quorum.md")
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
@@ -25,6 +27,11 @@ def results(name: str) -> Any:
 def table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+def called(name: str) -> str:
+    """How tables call a method: reconstructions are said to be such."""
+    return f"{name} (reconstruction)" if name in HASHERS and HASHERS[name].about.is_reconstruction else name
 
 
 def fit_scaling() -> str:
@@ -69,7 +76,7 @@ def panel_table(dataset: str, metric: str, methods: tuple[str, ...] | None) -> s
         numbers = [cells[cell].get(name, {}).get(metric) for cell in columns]
         shown = ["" if number is None else f"{number[0]:.3f}" for number in numbers]
         marked = zip(shown, numbers, best, strict=True)
-        rows.append([name, *(f"**{t}**" if name in plain and n and n[0] == b else t for t, n, b in marked)])
+        rows.append([called(name), *(f"**{t}**" if name in plain and n and n[0] == b else t for t, n, b in marked)])
     return table([f"{dataset}, {SHOWN[metric]}", *(cell.split()[0] for cell in columns)], rows)
 
 

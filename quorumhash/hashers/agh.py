@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 from quorumhash.checks import check_graph_parameters, check_scalings, check_shape, check_switch, require
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewGraph
 from quorumhash.landmarks import landmarks_for_bits
 from quorumhash.scaling import Scaling, learn_scalings
@@ -84,6 +84,7 @@ class AnchorGraphHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2011, fit_cost="N d L + L^3", encode_cost="d L + k P")
     learned = ("scalings_", "graph_", "table_", "thresholds_")
     parts = (Scaling, ViewGraph)
 

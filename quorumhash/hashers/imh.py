@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_choice, check_graph_parameters, check_scalings, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewGraph
 from quorumhash.landmarks import landmarks_for_bits
 from quorumhash.scaling import Scaling, learn_scalings
@@ -76,6 +76,7 @@ class InductiveManifoldHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2013, fit_cost="N d L + L^3", encode_cost="d L + k P")
     learned = ("scalings_", "graph_", "table_")
     parts = (Scaling, ViewGraph)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from quorumhash.checks import check_choice, check_landmarks, check_shape, check_switch
 from quorumhash.consensus import mean_kernel
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import (
     ViewKernel,
     check_kernels,
@@ -74,6 +74,7 @@ class KernelITQHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=1998, fit_cost="N d R + N R^2 + R^3", encode_cost="d R + R P")
     learned = ("kernels_", "projection_", "bias_")
     parts = (Scaling, ViewKernel)
 

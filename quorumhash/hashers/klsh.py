@@ -10,7 +10,7 @@ import numpy.typing as npt
 from quorumhash.checks import check_choice, check_count, check_shape
 from quorumhash.consensus import mean_kernel
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, check_kernels, kernel_scores, landmark_matrix, learn_kernel_space
 from quorumhash.scaling import Scaling
 from quorumhash.similarity import BANDWIDTH_RULES
@@ -62,6 +62,7 @@ class KLSHHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2009, fit_cost="N d + R^3", encode_cost="d R + R P", rotation="no: directions are random")
     learned = ("kernels_", "projection_", "bias_")
     parts = (Scaling, ViewKernel)
 

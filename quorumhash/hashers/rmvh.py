@@ -1,4 +1,4 @@
-"""RMVH: the method of the source paper, with its errors mended."""
+"""RMVH: a low-rank kernel that all views agree on, and its hash functions; the source paper, its errors mended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quorumhash.consensus import Weights, mean_kernel, solve_consensus, state_by
 from quorumhash.encoding import Encoder, check_encoder, encode_rows
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError, RankWarning
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, kernels_and_graphs, landmark_matrix, learn_kernel_space
 from quorumhash.landmarks import LANDMARK_RULES, default_n_landmarks
 from quorumhash.progress import sweep_bar
@@ -113,6 +113,7 @@ class ConsensusHasher(BaseHasher):
     (300, 1)
     """
 
+    about = About(year=2016, fit_cost="N R (R + M) a round", encode_cost="d R + R P", rotation="rotation=True or False")
     learned = ("encoder_",)
     told = ("rank_", "n_iter_", "history_")
     parts = (Scaling, ViewKernel, Encoder)

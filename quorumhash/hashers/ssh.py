@@ -11,7 +11,7 @@ import numpy.typing as npt
 from quorumhash.checks import check_choice, check_graph_parameters, check_scalings, check_shape, is_number
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, joined_sample
 from quorumhash.proximal import fix_signs, signs
@@ -73,6 +73,13 @@ class SSHHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(
+        year=2012,
+        fit_cost="N d (d + L) + P d^3",
+        encode_cost="d P",
+        is_reconstruction=True,
+        rotation="no: bits are learned in turn",
+    )
     learned = ("scalings_", "projection_", "thresholds_")
     parts = (Scaling,)
 
