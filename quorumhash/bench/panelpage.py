@@ -18,11 +18,12 @@ TITLES = {
     "rescored_10": "R10@10 after rescoring 100 candidates",
     "lookup": "lookup precision, radius 2",
     "distinct_codes": "distinct codes",
+    "bytes_per_item": "bytes per item",
     "trust_auc": "trust, ROC AUC on queries",
     "false_alarms": "trust, false alarms on queries",
     "fit_seconds": "seconds of fit",
 }
-COUNTS = ("distinct_codes",)  # whole numbers; neither more nor fewer is better
+COUNTS = ("distinct_codes", "bytes_per_item")  # whole numbers; neither more nor fewer is better
 CHARTED = ("map", "recall_10")
 N_CHARTED_RIVALS = 4
 LEAD = (

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from quorumhash.datasets.base import Dataset, thinned
+from quorumhash.datasets.base import Dataset, thinned, validation_cut
 from quorumhash.datasets.coco5 import load_coco5
 from quorumhash.datasets.digits import load_digits
 from quorumhash.datasets.mfeat import load_mfeat
 from quorumhash.errors import ParameterError
 
-__all__ = ["DATASETS", "Dataset", "load_dataset", "thinned"]
+__all__ = ["DATASETS", "Dataset", "load_dataset", "thinned", "validation_cut"]
 
 DATASETS: dict[str, Callable[[], Dataset]] = {"digits": load_digits, "mfeat": load_mfeat, "coco5": load_coco5}
 
