@@ -1,12 +1,12 @@
 """What people would use in place of a hasher: rankings of the database at a stated number of bytes per item.
 
-    pq, opq                product quantization of the joined, scaled views, without and with a learned rotation (faiss);
-                           n_bits / 8 bytes, queries stay floats
-    rabitq                 RaBitQ of their first n_bits principal components (faiss); 8 bytes of corrections beside the
-                           bits, queries stay floats
-    rank_fusion            reciprocal rank fusion over the views' own ITQ codes, n_bits shared out among them
-    sign, sign_rescored    one bit per feature of the joined views, as vector databases quantise an embedding; the second
-                           puts the first 100 into the order of the floats, which then have to be kept too
+    pq, opq         product quantization of the joined, scaled views, without and with a learned rotation (faiss);
+                    n_bits / 8 bytes, queries stay floats
+    rabitq          RaBitQ of their first n_bits principal components (faiss); 8 bytes of corrections beside the bits,
+                    queries stay floats
+    rank_fusion     reciprocal rank fusion over the views' own ITQ codes, n_bits shared out among them
+    sign            one bit per feature of the joined views, as vector databases quantise an embedding
+    sign_rescored   the same, the first 100 put into the order of the floats, which then have to be kept too
 
 faiss comes with the extra bench; without it its three peers are refused.
 """
