@@ -1,11 +1,11 @@
 """Do the rivals behave here as they do in print? Three facts that a reader can check, on undamaged views.
 
-    export QUORUMHASH_DATA=...        the folder that holds mfeat.npz and coco5.npz
+    export QUORUMHASH_DATA=...        the folder that holds mfeat.npz, cifar10 and mnist
     python benchmarks/quality/sanity.py [--max-rows 12000] [--out benchmarks/results/sanity.json]
 
     itq on GIST of CIFAR-10         MAP near 0.16 to 0.17 at 32 to 64 bits in print
-    agh above lsh on MNIST          at 32 and 64 bits
-    mvlh does not rise with bits    from 16 to 128 bits
+    agh above lsh on MNIST          on its pixels, at 32 and 64 bits
+    mvlh does not rise with bits    from 16 to 128 bits; as published (encoding_ridge=0), and as shipped
 
 MAP over the whole ranking. A dataset that this version does not have, or whose file is not there, is left out by name.
 """
@@ -30,21 +30,27 @@ from quorumhash.views import Views
 
 @dataclass(frozen=True)
 class Fact:
-    """What is known of some hashers on a dataset; `view` names the only view they see, "" all of them."""
+    """What is known of some hashers on a dataset; `view` names the only view they see, "" all of them.
+
+    `encoding_ridge` is that of mvlh, None the shipped one.
+    """
 
     says: str
     dataset: str
     hashers: tuple[str, ...]
     bits: tuple[int, ...]
     view: str = ""
+    encoding_ridge: float | None = None
 
 
 FACTS = (
     Fact("itq on GIST: MAP 0.16 to 0.17 at 32 to 64 bits", "cifar10", ("itq",), (32, 64), "gist"),
-    Fact("agh above lsh", "mnist", ("agh", "lsh"), (32, 64)),
-    Fact("agh above lsh", "digits", ("agh", "lsh"), (32, 64)),
-    Fact("mvlh does not rise with bits", "mfeat", ("mvlh",), (16, 32, 64, 128)),
-    Fact("mvlh does not rise with bits", "coco5", ("mvlh",), (16, 32, 64, 128)),
+    Fact("agh above lsh on pixels", "mnist", ("agh", "lsh"), (32, 64), "pixels"),
+    Fact("agh above lsh on pixels", "digits", ("agh", "lsh"), (32, 64), "pixels"),
+    Fact("mvlh as published does not rise with bits", "digits", ("mvlh",), (16, 32, 64, 128), encoding_ridge=0.0),
+    Fact("mvlh as published does not rise with bits", "mfeat", ("mvlh",), (16, 32, 64, 128), encoding_ridge=0.0),
+    Fact("mvlh as shipped does not rise with bits", "digits", ("mvlh",), (16, 32, 64, 128)),
+    Fact("mvlh as shipped does not rise with bits", "mfeat", ("mvlh",), (16, 32, 64, 128)),
 )
 
 
@@ -73,7 +79,8 @@ def measured(fact: Fact, max_rows: int) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for hasher in fact.hashers:
         for bits in fact.bits:
-            outcome = run_setting(Setting(hasher, bits, dataset=fact.dataset), dataset)
+            parameters = {} if fact.encoding_ridge is None else {"encoding_ridge": fact.encoding_ridge}
+            outcome = run_setting(Setting(hasher, bits, dataset=fact.dataset, parameters=parameters), dataset)
             if not outcome.refusal:
                 found.setdefault(hasher, {})[str(bits)] = round(measure_outcome(outcome, *truth)["map"], 4)
                 print(fact.dataset, hasher, bits, found[hasher][str(bits)], flush=True)
