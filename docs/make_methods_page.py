@@ -29,7 +29,8 @@ LEAD = """# Methods
 
 Every method is a class and a name in `quorumhash.HASHERS`. All take the same views, honour the same masks, encode new
 items without a new fit, and learn without labels unless the table says otherwise. Two are reconstructions: of chms
-and ssh only the abstracts could be read, so their objectives are ours, and every table that shows them says so.
+and ssh only the abstracts could be read, so their objectives are ours, and every table that shows them says so. How
+each was tuned, and what stands beside them in the tables, is told in [Rivals](rivals.md).
 """
 
 COST = """
