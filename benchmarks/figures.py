@@ -214,9 +214,12 @@ def tuning() -> str:
     for name, found in report["methods"].items():
         tried, pick = found["tried"], found["chosen"]
         first, best = tried[0]["score"], max(tried, key=lambda row: row["score"])
-        normalised = next(r["score"] for r in tried if r["is_row_normalised"] and not r["parameters"])
-        told = ", ".join([f"{k}={v}" for k, v in best["parameters"].items()] + ["rows"] * best["is_row_normalised"])
-        kept = "kept" if pick is None or pick["gain"] == 0 else "changed"
+        same = (row for row in tried if row["parameters"] == tried[0]["parameters"])
+        normalised = next(row["score"] for row in same if row["is_row_normalised"])
+        told = ", ".join(
+            [f"{k}={v}" for k, v in best["parameters"].items()] + ["normalised rows"] * best["is_row_normalised"]
+        )
+        kept = "changed" if pick["gain"] else "kept"
         rows.append(
             [
                 called(name),
@@ -228,7 +231,7 @@ def tuning() -> str:
                 kept,
             ]
         )
-    header = ["method", "settings", "as it was", "normalised rows", "best", "the best", "> 2 %"]
+    header = ["method", "settings", "before", "the same, normalised rows", "best", "which", "default"]
     return table(header, rows) + f"\n{report['criterion']}. `{report['command']}`\n"
 
 

@@ -1,14 +1,17 @@
 """A benchmark's file: what it plans, what it leaves out, and that a mistake in it is one sentence with file and key."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from quorumhash.bench.panel import read_panel
 from quorumhash.bench.panelpage import panel_report
 from quorumhash.bench.scores import Figure, Place, Scores
 from quorumhash.bench.settings import run_key
+from quorumhash.datasets import load_dataset, validation_cut
 from quorumhash.errors import ParameterError
 from quorumhash.hashers import HASHERS, ITQHasher
 
@@ -290,9 +293,33 @@ def test_the_budget_of_tuning_is_the_same_for_all():
     assert all(setting.is_validation for setting in panel.settings())
     for hasher in HASHERS:
         own = [method for method in panel.methods if method.hasher == hasher]
-        assert (own[0].parameters, own[0].is_row_normalised) == ({}, False)  # the shipped ones come first
+        assert not own[0].is_row_normalised  # those before tuning come first
         assert any(method.is_row_normalised for method in own)
         assert not any("rotate" in method.parameters for method in own)
+
+
+def test_what_tuning_chose_is_shipped():
+    log = json.loads((ROOT / "benchmarks" / "results" / "tuning.json").read_text())["methods"]
+    assert set(log) == set(HASHERS)
+    for name, found in log.items():
+        shipped = HASHERS[name]().get_params()
+        for parameter, value in found["chosen"]["parameters"].items():
+            assert shipped[parameter] in (value, None), f"{name}, {parameter}"  # None: by a rule, see the next test
+    panel = read_panel(ROOT / "benchmarks" / "quality" / "panel.toml")
+    normalised = {method.hasher for method in panel.methods if method.is_row_normalised}
+    assert normalised == {name for name, found in log.items() if found["chosen"]["is_row_normalised"]}
+
+
+def test_rules_give_what_tuning_chose():
+    """At the 1,250 training rows of the tuning."""
+    digits = validation_cut(load_dataset("digits"))
+    training = digits.views[digits.train_rows]
+    assert len(training) == 1_250
+    assert len(HASHERS["agh"](32).fit(training).graph_.landmarks) == 400
+    assert len(HASHERS["imh"](32).fit(training).graph_.landmarks) == 400
+    fitted = HASHERS["klsh"](8).fit(training)
+    fixed = HASHERS["klsh"](8, n_landmarks=100, n_summed=10).fit(training)
+    assert np.array_equal(fitted.projection_, fixed.projection_)
 
 
 def test_every_free_rotation_is_reported_both_ways():

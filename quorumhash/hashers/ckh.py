@@ -111,7 +111,7 @@ class CKHHasher(BaseHasher):
         supervised: bool = False,
         max_iter: int = 10,
         n_landmarks: int | None = None,
-        n_neighbors: int = 7,
+        n_neighbors: int = 3,
         bandwidth: str = "seventh",
         rotate: bool = False,
         random_state: Any = 0,

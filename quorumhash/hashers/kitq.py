@@ -47,8 +47,8 @@ class KernelITQHasher(BaseHasher):
     n_landmarks : int, optional
         Landmarks (R), k-means centres over the joined views; chosen from the number of rows where not given, at least
         2 n_bits.
-    bandwidth : {"seventh", "median"}
-        Kernel bandwidth per view: mean distance to the 7th landmark, or the median rule.
+    bandwidth : {"median", "seventh"}
+        Kernel bandwidth per view: the median rule, or the mean distance to the 7th landmark.
     rotate : bool
         Rotate the components towards bits. True is the method; False takes the signs of the components.
     random_state : int, generator or None
@@ -83,7 +83,7 @@ class KernelITQHasher(BaseHasher):
         n_bits: int = 64,
         *,
         n_landmarks: int | None = None,
-        bandwidth: str = "seventh",
+        bandwidth: str = "median",
         rotate: bool = True,
         random_state: Any = 0,
     ) -> None:

@@ -37,7 +37,7 @@ class KLSHHasher(BaseHasher):
     n_landmarks : int
         Training rows that span the hyperplanes (R); all rows where there are fewer.
     n_summed : int, optional
-        Landmarks summed for one hyperplane (t); a quarter of them, 30 at most, where not given.
+        Landmarks summed for one hyperplane (t); a quarter of them, 10 at most, where not given.
     bandwidth : {"median", "seventh"}
         Kernel bandwidth per view: the median rule, or the mean distance to the 7th landmark.
     random_state : int, generator or None
@@ -70,7 +70,7 @@ class KLSHHasher(BaseHasher):
         self,
         n_bits: int = 64,
         *,
-        n_landmarks: int = 300,
+        n_landmarks: int = 100,
         n_summed: int | None = None,
         bandwidth: str = "median",
         random_state: Any = 0,
@@ -98,7 +98,7 @@ class KLSHHasher(BaseHasher):
             n_neighbors=1, landmarks="rows", bandwidth=self.bandwidth,
         ).kernels  # fmt: skip
         kernel = mean_kernel(*landmark_matrix(tuple(self.kernels_.values())))
-        summed = self.n_summed or min(max(len(kernel) // 4, 1), 30)
+        summed = self.n_summed or min(max(len(kernel) // 4, 1), 10)
         self.projection_ = random_normals(kernel, self.n_bits, min(summed, len(kernel)), engine.random(seed))
         self.bias_ = -(kernel.mean(axis=0) @ self.projection_)
 

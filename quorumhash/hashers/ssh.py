@@ -46,9 +46,9 @@ class SSHHasher(BaseHasher):
         Bits per code.
     alpha : float
         Which mean of the views' distances: -1 arithmetic, 1 geometric, 3 harmonic; from -9 to 9.
-    criterion : {"similarity", "distance"}
-        Least difference of neighbours relative to the variance, as above; or the largest local variance: the edges
-        weighted by their averaged distance, w^T w = 1.
+    criterion : {"distance", "similarity"}
+        The largest local variance: the edges weighted by their averaged distance, w^T w = 1; or the least difference
+        of neighbours relative to the variance, as above.
     n_landmarks : int, optional
         Landmarks of the graph; from the number of rows where not given.
     n_neighbors : int
@@ -88,7 +88,7 @@ class SSHHasher(BaseHasher):
         n_bits: int = 64,
         *,
         alpha: float = 1.0,
-        criterion: str = "similarity",
+        criterion: str = "distance",
         n_landmarks: int | None = None,
         n_neighbors: int = 5,
         random_state: Any = 0,
