@@ -202,7 +202,7 @@ def rotation() -> str:
             rows.append([called(name), *(f"{off:.3f} → {on:.3f}" for off, on in pairs)])
         text += table([dataset, *(f"{SHOWN[metric]} {cell.split()[0]}" for metric, cell in columns)], rows) + "\n"
     return text + (
-        f"Without → with the rotation, 32 bits, means over 3 seeds, {report['runs']} runs. "
+        f"Without → with the rotation, 32 bits, means over 2 seeds, {report['runs']} runs. "
         "`quorumhash bench run benchmarks/quality/rotation.toml`\n"
     )
 
