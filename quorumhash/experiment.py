@@ -1,7 +1,7 @@
 """One setting in, raw results out: codes and seconds; metrics are computed from them afterwards, in one place.
 
-Exact search on floats (role "float") has a full ranking that is too large to keep: its measures are taken at once and
-are the result.
+Exact search on floats (role "float") and peers have a full ranking that is too large to keep: its measures are taken at
+once and are the result.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.bench.settings import AUTO_JOINED, BOTH, CHANCE, CLEAN, FLOAT, ORACLE, QUERIES, Setting
-from quorumhash.bench.weighting import weighted_views
+from quorumhash.bench.peers import FLOAT_BYTES, PEERS, PeerData, refusal
+from quorumhash.bench.settings import AUTO_JOINED, BOTH, CHANCE, CLEAN, FLOAT, ORACLE, PEER, QUERIES, Setting
+from quorumhash.bench.weighting import row_normalised_views, weighted_views
 from quorumhash.codes import hamming_distances, n_bytes, pack_bits
 from quorumhash.corruption import Damaged, damage_with_mask
 from quorumhash.datasets import Dataset
@@ -112,6 +113,10 @@ def run_setting(
     if setting.role == FLOAT:
         return _float_outcome(setting, dataset, damaged.views)
     views = without_damage(damaged) if setting.role == ORACLE else damaged.views
+    if setting.is_row_normalised:
+        views = row_normalised_views(views, dataset.train_rows)
+    if setting.role == PEER:
+        return _peer_outcome(setting, dataset, views)
     if weights is not None:
         views = weighted_views(views, dataset.train_rows, weights, is_joined=setting.weights == AUTO_JOINED)
     hasher = _new_hasher(setting, dataset)
@@ -160,7 +165,22 @@ def _float_outcome(setting: Setting, dataset: Dataset, views: Views) -> Outcome:
     distances = float_distances(dataset, views)
     seconds = time.perf_counter() - started
     measures = measure_distances(distances, relevance_of(dataset), undamaged_neighbours(dataset))
+    measures["bytes_per_item"] = float(FLOAT_BYTES * sum(views.widths.values()))
     return replace(empty_outcome(setting), encode_seconds=seconds, measures=measures)
+
+
+def _peer_outcome(setting: Setting, dataset: Dataset, views: Views) -> Outcome:
+    joined = joined_features(views, dataset.train_rows)
+    rows = dataset.train_rows, dataset.database_rows, dataset.query_rows
+    data = PeerData(views, joined, *rows, setting.n_bits, setting.random_state)
+    if reason := refusal(setting.hasher, data):
+        return replace(empty_outcome(setting), refusal=reason)
+    started = time.perf_counter()
+    ranking = PEERS[setting.hasher](data)
+    seconds = time.perf_counter() - started
+    measures = measure_distances(ranking.distances, relevance_of(dataset), undamaged_neighbours(dataset))
+    measures |= {"bytes_per_item": float(ranking.bytes_per_item), "fit_seconds": seconds}
+    return replace(empty_outcome(setting), fit_seconds=seconds, measures=measures)
 
 
 def _rescored(
@@ -228,5 +248,6 @@ def measure_outcome(
         "empty_lookups": empty,
         "distinct_codes": float(distinct_codes(outcome.database_codes)),
         "tie_list_size": tie_list_size(distances),
+        "bytes_per_item": float(outcome.database_codes.shape[1]),
         "fit_seconds": outcome.fit_seconds,
     }

@@ -45,6 +45,18 @@ def landmarks_for_bits(n_landmarks: int | None, n_bits: int, n_rows: int) -> int
     return min(n_landmarks or max(default_n_landmarks(n_rows), 2 * n_bits), n_rows)
 
 
+def landmarks_of_joined_graph(n_landmarks: int | None, n_bits: int, n_rows: int) -> int:
+    """How many landmarks a graph of the joined views has where it alone makes the bits: one for three rows up to 400.
+
+    More than elsewhere, as tuning found (benchmarks/results/tuning.json): every bit is a vector of this one graph.
+
+    >>> [landmarks_of_joined_graph(None, 32, n) for n in (50, 600, 1_500, 100_000)]
+    [50, 200, 400, 500]
+    """
+    chosen = n_landmarks or max(2 * n_bits, min(n_rows // 3, 400), default_n_landmarks(n_rows))
+    return min(chosen, n_rows)
+
+
 def sample_positions(n_rows: int, engine: Engine, seed: int, limit: int = SAMPLE_ROWS) -> npt.NDArray[np.intp]:
     """Positions of a seeded sample of rows, rising; all of them where they are no more than the limit."""
     if n_rows <= limit:

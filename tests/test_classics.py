@@ -359,10 +359,10 @@ def test_second_layer_bits_are_those_of_the_rule(old, new):
 def test_a_graph_in_two_parts_has_clean_codes():
     """Vectors of one part say nothing of the other: its items share the bit, whatever rounding does."""
     views, labels = two_clusters()
-    hasher = qh.AnchorGraphHasher(n_bits=2, n_layers=2).fit(views)
+    hasher = qh.AnchorGraphHasher(n_bits=2, n_layers=2, n_landmarks=12).fit(views)
     bits = hasher.transform(views, packed=False)
     assert all(len(np.unique(bits[labels == label], axis=0)) == 1 for label in (0, 1))
-    many = qh.AnchorGraphHasher(n_bits=12, n_layers=1).fit(views).decision_function(views)
+    many = qh.AnchorGraphHasher(n_bits=12, n_layers=1, n_landmarks=24).fit(views).decision_function(views)
     local = np.stack([np.abs(many[labels == label]).max(axis=0) for label in (0, 1)])
     assert ((local[:, 1:] == 0).sum(axis=0) == 1).all()
 

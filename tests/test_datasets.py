@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quorumhash import datasets
-from quorumhash.datasets import Dataset, base, coco5, digits, files, load_dataset, mfeat, thinned
+from quorumhash.datasets import Dataset, base, coco5, digits, files, load_dataset, mfeat, thinned, validation_cut
 from quorumhash.errors import ParameterError, ViewsError
 from quorumhash.evaluation import true_neighbours
 from quorumhash.views import Views
@@ -189,3 +189,15 @@ def test_examples_in_the_docstrings_run(module):
     result = doctest.testmod(module)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_validation_sees_training_rows_alone(loaded):
+    cut = validation_cut(loaded)
+    assert len(cut.views) == len(loaded.train_rows) == 1_500
+    assert np.array_equal(cut.views["pixels"], loaded.views["pixels"][loaded.train_rows])
+    assert np.array_equal(cut.labels, loaded.labels[loaded.train_rows])
+    assert np.array_equal(cut.images, loaded.images[loaded.train_rows])
+    assert sorted([*cut.query_rows, *cut.database_rows]) == list(range(1_500))
+    assert np.array_equal(cut.train_rows, cut.database_rows)
+    assert len(cut.query_rows) == 250
+    assert np.bincount(cut.labels[cut.query_rows]).min() > 15  # every kind is asked for

@@ -35,6 +35,7 @@ MODULES = ["quorumhash", *(m.name for m in pkgutil.walk_packages(quorumhash.__pa
 
 sys.path.insert(0, str(DOCS))
 make_cli_page = importlib.import_module("make_cli_page")
+make_methods_page = importlib.import_module("make_methods_page")
 sys.path.remove(str(DOCS))
 
 
@@ -117,6 +118,32 @@ def test_public_functions_and_classes_have_an_example():
 def test_command_line_page_is_fresh():
     now = make_cli_page.comparable(make_cli_page.page())
     assert make_cli_page.comparable(make_cli_page.PAGE.read_text()) == now, "run: python docs/make_cli_page.py"
+
+
+def test_page_of_methods_is_fresh():
+    assert make_methods_page.PAGE.read_text() == make_methods_page.page(), "run: python docs/make_methods_page.py"
+
+
+def test_every_method_tells_its_facts():
+    for name, method in quorumhash.HASHERS.items():
+        assert "about" in vars(method), f"{name} has no about"
+        assert make_methods_page.idea(method), f"the first line of the file of {name} must be 'NAME: idea.'"
+        assert make_methods_page.rotation(method), f"{name} must say whether its bits are rotated"
+        assert bool(method.about.year) == bool(make_methods_page.reference(method)), name
+        if method.about.year:
+            assert str(method.about.year) in make_methods_page.reference(method), name
+        assert method.about.is_reconstruction == ("A reconstruction:" in method.__doc__), name
+
+
+def test_first_rival_of_a_cell_is_found():
+    """One cell: itq leads the rivals, quorum counts with its better setting and is not among them."""
+    row = {"itq": {"map": [0.5]}, "lsh": {"map": [0.25]}, "quorum, groups": {"map": [0.6]}, "chance": {"map": [0.9]}}
+    cells = {"digits": {"swap 0.2 both 64": row | {"quorum, neighbours": {"map": [0.4]}}}}
+    found = make_methods_page.standings({"grids": {"main": cells}}, "map")
+    assert {name: ratios["digits swap"] for name, ratios in found.items() if ratios} == {
+        "itq": 1.0, "lsh": 0.5, "quorum": pytest.approx(1.2),
+    }  # fmt: skip
+    assert make_methods_page.told(found["lsh"]) == "50.0 % of the first (digits swap)"
 
 
 def test_every_command_has_help_and_a_heading():

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from quorumhash.bench.settings import Setting, damage_key, run_key, simplest
-from quorumhash.datasets import load_dataset, thinned
+from quorumhash.bench.weighting import row_normalised_views
+from quorumhash.bench.workbench import Workbench
+from quorumhash.datasets import load_dataset, thinned, validation_cut
 from quorumhash.experiment import damaged_data, run_setting, undamaged_neighbours, without_damage
 from quorumhash.hashers import HASHERS, ITQHasher
 
@@ -127,10 +129,37 @@ def test_equal_runs_have_one_key(one, other):
 @pytest.mark.parametrize(
     "change",
     [{"n_bits": 32}, {"rate": 0.3}, {"random_state": 1}, {"parameters": {"n_steps": 3}}, {"where": "queries"},
-     {"weights": "auto"}, {"role": "oracle"}, {"max_rows": 300}, {"dataset": "mfeat"}, {"is_told_sources": True}],
+     {"weights": "auto"}, {"role": "oracle"}, {"max_rows": 300}, {"dataset": "mfeat"}, {"is_told_sources": True},
+     {"is_row_normalised": True}, {"is_validation": True}],
 )  # fmt: skip
 def test_different_runs_have_different_keys(change):
     setting = Setting("itq", 64, "swap", 0.2, dataset="digits")
     assert run_key(setting) != run_key(replace(setting, **change))
-    is_same_data = set(change) <= {"n_bits", "parameters", "weights", "role", "is_told_sources"}
+    is_same_data = set(change) <= {"n_bits", "parameters", "weights", "role", "is_told_sources", "is_row_normalised"}
     assert (damage_key(setting) == damage_key(replace(setting, **change))) == is_same_data
+
+
+def test_keys_of_runs_that_are_stored_since_long_stay():
+    key = run_key(Setting("itq", 64, "swap", 0.2, dataset="digits"))
+    assert key == "0179360baa42da513c56e46669a91a06ecf47897d145e83c719e422a172475fb"
+
+
+def test_row_normalised_views_reach_the_method(digits):
+    setting = Setting("itq", 16, "noise", 0.4, is_row_normalised=True)
+    views = row_normalised_views(damaged_data(digits, setting).views, digits.train_rows)
+    expected = ITQHasher(16).fit(views[digits.train_rows]).transform(views[digits.query_rows])
+    outcome = run_setting(setting, digits)
+    assert np.array_equal(outcome.query_codes, expected)
+    assert not np.array_equal(
+        outcome.query_codes, run_setting(replace(setting, is_row_normalised=False), digits).query_codes
+    )
+
+
+def test_a_validation_run_asks_for_training_rows(digits):
+    setting = Setting("itq", 16, dataset="digits", max_rows=360, is_validation=True)
+    outcome = Workbench()(setting)
+    cut = thinned(validation_cut(load_dataset("digits")), 360)
+    assert not outcome.error
+    assert len(outcome.query_codes) == len(cut.query_rows) == 60
+    hasher = ITQHasher(16).fit(cut.views[cut.train_rows])
+    assert np.array_equal(outcome.query_codes, hasher.transform(cut.views[cut.query_rows]))

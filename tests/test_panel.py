@@ -1,11 +1,17 @@
 """A benchmark's file: what it plans, what it leaves out, and that a mistake in it is one sentence with file and key."""
 
+import json
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from quorumhash.bench.panel import read_panel
+from quorumhash.bench.panelpage import panel_report
+from quorumhash.bench.scores import Figure, Place, Scores
 from quorumhash.bench.settings import run_key
+from quorumhash.datasets import load_dataset, validation_cut
 from quorumhash.errors import ParameterError
 from quorumhash.hashers import HASHERS, ITQHasher
 
@@ -209,3 +215,115 @@ def test_the_panel_is_what_was_agreed():
     assert {cell.n_bits for cell in cells if cell.grid == "bits"} == {16, 32, 128, 256}
     assert {(c.dataset, c.rate) for c in cells if c.grid == "sweep"} == {("mfeat", r / 10) for r in range(6)}
     assert {method for cell in main if (method := cell.method) in HASHERS} == set(HASHERS) - {"quorum"}
+
+
+TRIED = """
+title = "Tried"
+datasets = ["digits"]
+validation = true
+
+[damages]
+clean = {}
+
+[[methods]]
+name = "itq"
+hasher = "itq"
+tried = [{}, { n_steps = 9 }, { n_steps = 9, row_normalised = true }]
+
+[[methods]]
+name = "signs"
+role = "peer"
+peer = "sign"
+
+[grids.main]
+bits = [16]
+"""
+
+
+def test_variants_are_rows_of_their_own(tmp_path, few):
+    panel = panel_of(tmp_path, TRIED)
+    assert [(m.name, m.parameters, m.is_row_normalised) for m in panel.methods] == [
+        ("itq", {}, False),
+        ("itq, n_steps=9", {"n_steps": 9}, False),
+        ("itq, n_steps=9, row_normalised", {"n_steps": 9}, True),
+        ("signs", {}, False),
+    ]
+    settings = panel.settings()
+    assert all(setting.is_validation for setting in settings)
+    assert [setting.is_row_normalised for setting in settings] == [False, False, True, False]
+    assert [(setting.role, setting.hasher) for setting in settings][2:] == [("hasher", "itq"), ("peer", "sign")]
+    assert [method.is_rival for method in panel.methods] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("n_steps = 9 }, {", "speed = 9 }, {", r"parameters has 'speed'; the parameters of 'itq' are n_steps"),
+        ('"sign"', '"sigh"', r"methods\[1\]\.peer must be one of pq, opq, .*, got 'sigh'"),
+        ("[{},", "[3,", r"methods\[0\]\.tried must be \[\[tried\]\] tables"),
+    ],
+)
+def test_a_mistake_in_variants_and_peers_is_one_sentence(tmp_path, few, old, new, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        panel_of(tmp_path, TRIED.replace(old, new))
+
+
+def test_tables_say_which_methods_are_reconstructions(tmp_path):
+    panel = panel_of(
+        tmp_path, TRIED.replace('hasher = "itq"', 'hasher = "chms"').replace("n_steps = 9", "max_iter = 9")
+    )
+    places = [Place("main", "digits", "clean", 0.0, "both", 16, method.name) for method in panel.methods]
+    figures = {
+        (place, metric): Figure(0.5, 0.0, 1, "equal") for place in places for metric in ("map", "bytes_per_item")
+    }
+    report = panel_report(Scores(panel, {}, figures, ()))
+    first = [row[0] for table in report.tables if "MAP" in table.title for row in table.rows]
+    assert first == [
+        "itq (reconstruction)", "itq, max_iter=9 (reconstruction)", "itq, max_iter=9, row_normalised (reconstruction)",
+        "signs",
+    ]  # fmt: skip
+    assert any("bytes per item" in table.title for table in report.tables)
+
+
+def test_the_budget_of_tuning_is_the_same_for_all():
+    panel = read_panel(ROOT / "benchmarks" / "quality" / "tuning.toml")
+    counts = Counter(method.hasher for method in panel.methods if method.role == "hasher")
+    assert set(counts) == set(HASHERS)
+    assert max(counts.values()) == 8
+    assert all(setting.is_validation for setting in panel.settings())
+    for hasher in HASHERS:
+        own = [method for method in panel.methods if method.hasher == hasher]
+        assert not own[0].is_row_normalised  # those before tuning come first
+        assert any(method.is_row_normalised for method in own)
+        assert not any("rotate" in method.parameters for method in own)
+
+
+def test_what_tuning_chose_is_shipped():
+    log = json.loads((ROOT / "benchmarks" / "results" / "tuning.json").read_text())["methods"]
+    assert set(log) == set(HASHERS)
+    for name, found in log.items():
+        shipped = HASHERS[name]().get_params()
+        for parameter, value in found["chosen"]["parameters"].items():
+            assert shipped[parameter] in (value, None), f"{name}, {parameter}"  # None: by a rule, see the next test
+    panel = read_panel(ROOT / "benchmarks" / "quality" / "panel.toml")
+    normalised = {method.hasher for method in panel.methods if method.is_row_normalised}
+    assert normalised == {name for name, found in log.items() if found["chosen"]["is_row_normalised"]}
+
+
+def test_rules_give_what_tuning_chose():
+    """At the 1,250 training rows of the tuning."""
+    digits = validation_cut(load_dataset("digits"))
+    training = digits.views[digits.train_rows]
+    assert len(training) == 1_250
+    assert len(HASHERS["agh"](32).fit(training).graph_.landmarks) == 400
+    assert len(HASHERS["imh"](32).fit(training).graph_.landmarks) == 400
+    fitted = HASHERS["klsh"](8).fit(training)
+    fixed = HASHERS["klsh"](8, n_landmarks=100, n_summed=10).fit(training)
+    assert np.array_equal(fitted.projection_, fixed.projection_)
+
+
+def test_every_free_rotation_is_reported_both_ways():
+    panel = read_panel(ROOT / "benchmarks" / "quality" / "rotation.toml")
+    both = {(method.hasher, value) for method in panel.methods for value in method.parameters.values()}
+    free = {name for name, kind in HASHERS.items() if {"rotate", "rotation"} & set(kind().get_params())}
+    assert both == {(name, value) for name in free for value in (False, True)}

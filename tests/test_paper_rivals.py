@@ -225,7 +225,7 @@ def ckh_dense(toy, engine, labels=None):
     K = engine.get(engine.map_rows(centred_kernels, space, *walked_views(toy, engine))).reshape(N, 3, -1)
     scalings = {name: kernel.scaling for name, kernel in zip(toy, space.kernels, strict=True)}
     points, rows = joined_sample(toy, scalings, engine, 0).astype(np.float32), label_rows(labels, N)
-    graph = learn_class_graph(points, rows, 15, 7, 0)
+    graph = learn_class_graph(points, rows, 15, 3, 0)
     near = class_neighbours(graph, rows, points)
     E = dense_edges(near.positions, near.weights, len(graph.landmarks))
     totals = E.sum(axis=0)

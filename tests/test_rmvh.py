@@ -51,6 +51,20 @@ def test_published_setting_is_the_papers():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, "robust"),
+        ({"setting": "published"}, "mean"),
+        ({"setting": "published", "query_kernel": "project"}, "project"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::quorumhash.errors.RankWarning")
+def test_query_kernel_follows_the_setting(digits, more, expected):
+    hasher = qh.ConsensusHasher(8, max_iter=2, **more).fit(digits.views[digits.train_rows[:300]])
+    assert hasher.encoder_.query_kernel == expected
+
+
 def test_tuned_setting_keeps_enough_dimensions(digits):
     """RankWarning is an error in the tests."""
     hasher = qh.ConsensusHasher(32).fit(digits.views[digits.train_rows])

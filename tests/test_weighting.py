@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import quorumhash.bench.weighting as weighting
-from quorumhash.bench.weighting import automatic_weights, weighted_views
+from quorumhash.bench.weighting import automatic_weights, row_normalised_views, weighted_views
 from quorumhash.errors import ParameterError
 from quorumhash.hashers import HASHERS, ITQHasher
 from quorumhash.views import Views
@@ -71,3 +71,20 @@ def test_automatic_weights_are_those_of_a_quorum_model(views, monkeypatch):
         automatic_weights(views, 0)
     monkeypatch.setitem(HASHERS, weighting.WEIGHER, Weigher)
     assert automatic_weights(views, 0) == {"a": 3.0, "b": 1.0, "c": 1.0}
+
+
+def test_normalised_rows_point_from_the_training_mean_and_have_length_one(views):
+    missing = {name: views[name].copy() for name in views}
+    missing["a"][3] = np.nan
+    missing["b"][5, 1] = np.nan
+    normalised = row_normalised_views(Views(missing), ROWS)
+    for name in views:
+        centred = missing[name] - np.nanmean(missing[name][ROWS], axis=0)
+        expected = [row / np.sqrt(np.nansum(row**2)) for row in centred]
+        assert normalised[name] == pytest.approx(np.array(expected), nan_ok=True)
+    assert not normalised.present("a")[3]
+
+
+def test_a_row_at_the_mean_stays_there():
+    views = row_normalised_views(Views({"a": [[1.0], [3.0], [2.0]]}), np.arange(2))
+    assert views["a"].ravel().tolist() == [-1.0, 1.0, 0.0]

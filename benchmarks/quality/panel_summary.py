@@ -16,7 +16,7 @@ from quorumhash.atomic import replacing
 
 METRICS = (
     "map", "recall_10", "recall_100", "rescored_10", "lookup", "distinct_codes", "tie_list_size", "trust_auc",
-    "false_alarms", "fit_seconds",
+    "false_alarms", "fit_seconds", "bytes_per_item",
 )  # fmt: skip
 
 

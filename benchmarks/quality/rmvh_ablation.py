@@ -46,6 +46,7 @@ METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "query kernel robust": ("rmvh", {"query_kernel": "robust"}),
     "prototypes": ("rmvh", {"out_of_sample": "prototypes"}),
 }
+MEAN = {"query_kernel": "mean"}  # of all rows but those that name another
 DAMAGES = ("clean", "swap", "noise")
 
 
@@ -72,7 +73,8 @@ def measure(dataset: Dataset, n_bits: int, seeds: range) -> dict[str, dict[str, 
                 "float search": measure_distances(distances, relevance, neighbours),
                 "chance": measure_outcome(chance_outcome(reference, dataset), relevance, neighbours),
             }
-            for name, (hasher, options) in METHODS.items():
+            for name, (hasher, given) in METHODS.items():
+                options = MEAN | given if hasher == "rmvh" else given
                 outcome = run_setting(Setting(hasher, n_bits, damage, 0.2, options, seed), dataset)
                 rows[name] = measure_outcome(outcome, relevance, neighbours)
             for name, scores in rows.items():

@@ -4,13 +4,17 @@
     datasets = ["digits", "mfeat"]
     seeds = [0, 1, 2]
     max_rows = { mfeat = 600 }          thin these datasets; see datasets.thinned
+    validation = true                   queries are training rows, for choosing parameters; see datasets.validation_cut
     weighted = ["coco5"]                datasets on which "auto" is tried, default: all
     joined = ["itq", "lsh"]             hashers that look at the views side by side: weighted views reach them as one
     [damages]                           name -> kind, rate, datasets (default: all), options of `damage`; {} is none
     swap = { kind = "swap", rate = 0.2 }
-    [[methods]]                         name, hasher, parameters, weights (["equal", "auto"]), own, told_sources, seeds;
+    [[methods]]                         name, hasher, parameters, weights (["equal", "auto"]), own, told_sources, seeds,
+                                        row_normalised (views with rows of one length; see bench/weighting.py);
+    tried = [{}, { n_steps = 9 }]       one row for each: parameters, row_normalised;
     every_other = true                  or one row for each hasher that no other method names, less those in `without`;
-    role = "float"                      or float, float_undamaged, oracle (with a hasher), chance
+    role = "float"                      or float, float_undamaged, oracle (with a hasher), chance, peer (with a peer of
+                                        bench/peers.py)
     [grids.main]                        bits; and, where not all or not the default: damages, datasets, methods, seeds,
     bits = [64]                         rates (in place of the damages'), where ("both", "queries", "database"),
                                         weights, without (methods left out)
@@ -27,51 +31,26 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from quorumhash.bench.panelmethods import FLOAT_UNDAMAGED, Method, read_methods
 from quorumhash.bench.paneltable import PanelTable, read_table
 from quorumhash.bench.settings import (
     AUTO,
     AUTO_JOINED,
     BOTH,
-    CHANCE,
     CLEAN,
     DATABASE,
     EQUAL,
     FLOAT,
-    HASHER,
-    ORACLE,
     QUERIES,
     Setting,
     run_key,
     simplest,
 )
-from quorumhash.bench.weighting import WEIGHER
 from quorumhash.corruption import KINDS
 from quorumhash.datasets import DATASETS
 from quorumhash.errors import ParameterError
-from quorumhash.hashers import HASHERS
 
-FLOAT_UNDAMAGED = "float_undamaged"
-ROLES = (HASHER, FLOAT, FLOAT_UNDAMAGED, ORACLE, CHANCE)
 SMALLEST_ROWS = 120  # five sixths of them are the database, in which the first 100 are sought
-
-
-@dataclass(frozen=True)
-class Method:
-    """A row of the panel's tables; own ones are compared with the best of the rivals."""
-
-    name: str
-    role: str
-    hasher: str
-    parameters: dict[str, Any]
-    weights: tuple[str, ...]
-    is_own: bool
-    is_told_sources: bool
-    seeds: tuple[int, ...]  # empty: those of the grid
-
-    @property
-    def is_rival(self) -> bool:
-        """Whether own methods are compared with it."""
-        return self.role == HASHER and not self.is_own
 
 
 @dataclass(frozen=True)
@@ -143,6 +122,7 @@ def read_panel(path: Path, is_quick: bool = False) -> Panel:
     table = read_table(path)
     skipped: list[str] = []
     title, joined, quick = table.text("title"), table.texts("joined", ()), table.inner("quick")
+    is_validation = table.flag("validation")
     datasets = table.names("datasets", among=DATASETS)
     seeds = table.counts("seeds", (0,), smallest=0)
     weighted = table.names("weighted", among=DATASETS, default=datasets)
@@ -150,10 +130,8 @@ def read_panel(path: Path, is_quick: bool = False) -> Panel:
     max_rows = {name: rows.count(name, SMALLEST_ROWS) for name in datasets if name in rows}
     rows.finish()
     damages = {name: _damage(inner) for name, inner in table.inners("damages").items()}
-    methods = tuple(_methods(table, skipped))
+    methods = read_methods(table, skipped)
     names = tuple(method.name for method in methods)
-    if twice := sorted(name for name in set(names) if names.count(name) > 1):
-        table.refuse("methods", f"must have a name each, got {twice[0]!r} twice")
     whole = Grid("", datasets, tuple(damages), (), (BOTH,), seeds, (), names, (EQUAL, AUTO))
     grids = [_grid(name, inner, whole, skipped) for name, inner in table.inners("grids").items()]
     quick_grids, quick_rows = _quick(grids, quick)
@@ -162,6 +140,8 @@ def read_panel(path: Path, is_quick: bool = False) -> Panel:
         grids, max_rows = quick_grids, max_rows | dict.fromkeys(datasets, quick_rows) if quick_rows else max_rows
     chosen = {method.name: method for method in methods}
     every = (cell for grid in grids for cell in _cells(grid, damages, chosen, joined, max_rows))
+    if is_validation:
+        every = (replace(cell, setting=replace(cell.setting, is_validation=True)) for cell in every)
     cells = tuple(cell for cell in every if cell.weights == EQUAL or cell.dataset in weighted)
     if not cells:
         raise ParameterError(f"{path} has no run at all; name methods of this version, damages and grids.")
@@ -178,48 +158,6 @@ def _damage(table: PanelTable) -> Damage:
     if unknown := sorted(set(options) - {"sources", "names", "image_shape", "fill"}):
         table.refuse(unknown[0], "is no key of a damage; the keys are kind, rate, datasets and the options of `damage`")
     return Damage(kind, rate, options, limited)
-
-
-def _methods(table: PanelTable, skipped: list[str]) -> Iterator[Method]:
-    """The methods of the file in its order, less those that this version does not have."""
-    rows = table.rows("methods")
-    named = {str(row.values.get("hasher")) for row in rows if row.values.get("role", HASHER) == HASHER}
-    for row in rows:
-        if not row.flag("every_other"):
-            yield from _method(row, skipped)
-            continue
-        weights, without = _weights(row, skipped), row.texts("without", ())
-        seeds = row.counts("seeds", (), smallest=0)
-        row.finish()
-        for name in sorted(set(HASHERS) - named - {*without}):
-            yield Method(name, HASHER, name, {}, weights, False, False, seeds)
-
-
-def _method(row: PanelTable, skipped: list[str]) -> Iterator[Method]:
-    name, role, hasher = row.text("name"), row.text("role", HASHER), ""
-    if role not in ROLES:
-        row.refuse("role", f"must be one of {', '.join(ROLES)}, got {role!r}")
-    if role in (HASHER, ORACLE):
-        hasher = row.text("hasher")
-    parameters, weights = row.plain("parameters"), _weights(row, skipped)
-    seeds = row.counts("seeds", (), smallest=0)
-    method = Method(name, role, hasher, parameters, weights, row.flag("own"), row.flag("told_sources"), seeds)
-    row.finish()
-    if hasher and hasher not in HASHERS:
-        skipped.append(f"{name} is left out: the hasher {hasher!r} is not in this version")
-        return
-    accepted = set(HASHERS[hasher]().get_params()) - {"n_bits", "random_state"} if hasher else set()
-    if unknown := sorted(set(parameters) - accepted):
-        row.refuse("parameters", f"has {unknown[0]!r}; the parameters of {hasher!r} are {', '.join(sorted(accepted))}")
-    yield method
-
-
-def _weights(row: PanelTable, skipped: list[str]) -> tuple[str, ...]:
-    weights = row.names("weights", among=(EQUAL, AUTO), default=(EQUAL,))
-    if AUTO in weights and WEIGHER not in HASHERS:
-        skipped.append(f"rows on weighted views are left out: the hasher {WEIGHER!r} is not in this version")
-        weights = tuple(name for name in weights if name != AUTO)
-    return weights
 
 
 def _grid(name: str, table: PanelTable, whole: Grid, skipped: list[str]) -> Grid:
@@ -287,6 +225,7 @@ def _filled(data: Setting, method: Method, weights: str, joined: tuple[str, ...]
         role=method.role,
         weights=AUTO_JOINED if weights == AUTO and method.hasher in joined else weights,
         is_told_sources=method.is_told_sources,
+        is_row_normalised=method.is_row_normalised,
         label=method.name,
     )
     return replace(setting, role=FLOAT, damage=CLEAN) if method.role == FLOAT_UNDAMAGED else setting

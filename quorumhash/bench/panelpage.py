@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from quorumhash.bench.panel import Panel
 from quorumhash.bench.scores import BETTER_SMALLER, COMPARED, Figure, Place, Scores, geometric_mean
 from quorumhash.bench.settings import BOTH, HASHER, run_key
+from quorumhash.hashers import HASHERS
 from quorumhash.report import Chart, Curve, Report, Table
 
 TITLES = {
@@ -17,11 +18,12 @@ TITLES = {
     "rescored_10": "R10@10 after rescoring 100 candidates",
     "lookup": "lookup precision, radius 2",
     "distinct_codes": "distinct codes",
+    "bytes_per_item": "bytes per item",
     "trust_auc": "trust, ROC AUC on queries",
     "false_alarms": "trust, false alarms on queries",
     "fit_seconds": "seconds of fit",
 }
-COUNTS = ("distinct_codes",)  # whole numbers; neither more nor fewer is better
+COUNTS = ("distinct_codes", "bytes_per_item")  # whole numbers; neither more nor fewer is better
 CHARTED = ("map", "recall_10")
 N_CHARTED_RIVALS = 4
 LEAD = (
@@ -74,7 +76,10 @@ def _table(scores: Scores, places: list[Place], metric: str) -> Table:
     columns = tuple(dict.fromkeys(map(_column, places)))
     names = [method.name for method in scores.panel.methods if any(row == method.name for row, _ in figures)]
     is_count = metric in COUNTS
-    rows = [(name, *(_mean(figures.get((name, column)), is_count) for column in columns)) for name in names]
+    rows = [
+        (_shown(scores.panel, name), *(_mean(figures.get((name, column)), is_count) for column in columns))
+        for name in names
+    ]
     spread = max((figure.spread for figure in figures.values()), default=0.0)
     seeds = max((figure.n_seeds for figure in figures.values()), default=0)
     first = places[0] if places else Place("", "", "", 0.0, "", 0, "")
@@ -87,6 +92,12 @@ def _table(scores: Scores, places: list[Place], metric: str) -> Table:
         best_columns=() if is_count else columns,
         reference_rows=_references(scores.panel),
     )
+
+
+def _shown(panel: Panel, name: str) -> str:
+    """How tables call a method: reconstructions are said to be such."""
+    hasher = next((method.hasher for method in panel.methods if method.name == name), "")
+    return f"{name} (reconstruction)" if hasher in HASHERS and HASHERS[hasher].about.is_reconstruction else name
 
 
 def _references(panel: Panel) -> tuple[str, ...]:
@@ -125,7 +136,7 @@ def _charted(scores: Scores, places: list[Place], metric: str) -> list[str]:
 def _curve(scores: Scores, places: list[Place], axis: str, metric: str, name: str) -> Curve:
     own = [place for place in places if place.method == name and (place, metric) in scores.figures]
     points = sorted((getattr(place, axis), scores.figures[place, metric].mean) for place in own)
-    return Curve(name, [x for x, _ in points], [y for _, y in points])
+    return Curve(_shown(scores.panel, name), [x for x, _ in points], [y for _, y in points])
 
 
 def _ratio_tables(scores: Scores) -> list[Table]:
@@ -166,7 +177,7 @@ def _trouble(scores: Scores) -> list[Table]:
         run = scores.measured.get(run_key(setting))
         if run and (run.refusal or run.error):
             said[setting.label, f"failed: {run.error}" if run.error else run.refusal] += 1
-    rows = tuple((label, reason, count) for (label, reason), count in said.items())
+    rows = tuple((_shown(scores.panel, label), reason, count) for (label, reason), count in said.items())
     return [Table("Refused or failed", ("method", "reason", "runs"), rows)] if rows else []
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.atomic import replacing
-from quorumhash.bench.settings import FLOAT, Setting, plain_setting, run_key, simplest
+from quorumhash.bench.settings import CODELESS, Setting, plain_setting, run_key, simplest
 from quorumhash.codes import n_bytes
 from quorumhash.errors import ParameterError, RunFileError
 from quorumhash.experiment import N_TRUE_NEIGHBOURS, Outcome
@@ -111,7 +111,7 @@ def n_stored(folder: Path, settings: Iterable[Setting]) -> int:
 
 def _checked_outcome(manifest: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], setting: Setting) -> Outcome:
     codes = arrays["database_codes"], arrays["query_codes"]
-    is_empty = bool(manifest["refusal"] or manifest["error"]) or simplest(setting).role == FLOAT
+    is_empty = bool(manifest["refusal"] or manifest["error"]) or simplest(setting).role in CODELESS
     for part in codes:
         _require(part.dtype == np.uint8 and part.ndim == 2 and (len(part) == 0) == is_empty)
         _require(is_empty or part.shape[1] == n_bytes(setting.n_bits))

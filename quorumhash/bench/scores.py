@@ -21,8 +21,8 @@ import numpy.typing as npt
 from quorumhash.bench.panel import Cell, Panel
 from quorumhash.bench.processes import walk
 from quorumhash.bench.runs import Run, read_run, run_path
-from quorumhash.bench.settings import FLOAT, Setting, run_key
-from quorumhash.bench.workbench import Datasets
+from quorumhash.bench.settings import CODELESS, Setting, run_key
+from quorumhash.bench.workbench import DatasetKey, Datasets, dataset_key
 from quorumhash.errors import RunFileError
 from quorumhash.evaluation import neighbour_recall
 from quorumhash.experiment import Outcome, measure_outcome, relevance_of, undamaged_neighbours
@@ -95,7 +95,7 @@ class Judge:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._datasets = Datasets()
-        self._truths: dict[tuple[str, int | None], tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]] = {}
+        self._truths: dict[DatasetKey, tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]] = {}
 
     def __call__(self, setting: Setting) -> Measured | None:
         """Read and measure."""
@@ -109,9 +109,9 @@ class Judge:
 
     def _metrics(self, run: Run) -> Metrics:
         outcome = run.outcome
-        if outcome.refusal or outcome.error or outcome.setting.role == FLOAT:
+        if outcome.refusal or outcome.error or outcome.setting.role in CODELESS:
             return outcome.measures
-        key = outcome.setting.dataset, outcome.setting.max_rows
+        key = dataset_key(outcome.setting)
         if key not in self._truths:
             dataset = self._datasets.get(outcome.setting)
             self._truths[key] = relevance_of(dataset), undamaged_neighbours(dataset)

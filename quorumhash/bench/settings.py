@@ -6,6 +6,7 @@ What stands in a table's row (`role` of a setting):
     oracle   codes of a method that is told the damage: every damaged (item, view) pair is made missing before it looks
     chance   random codes
     float    exact search on the joined, scaled views, no codes
+    peer     what is no hasher of this library, see bench/peers.py; the setting's `hasher` is its name
 """
 
 from __future__ import annotations
@@ -19,12 +20,17 @@ from typing import Any
 CLEAN = "clean"
 BOTH, QUERIES, DATABASE = "both", "queries", "database"  # where damage falls; training rows go with the database
 EQUAL, AUTO, AUTO_JOINED = "equal", "auto", "auto, joined"  # views as they are; weighted; weighted, as one view
-HASHER, ORACLE, CHANCE, FLOAT = "hasher", "oracle", "chance", "float"
+HASHER, ORACLE, CHANCE, FLOAT, PEER = "hasher", "oracle", "chance", "float", "peer"
+CODELESS = (FLOAT, PEER)  # their rankings are measured at once, no codes are kept
+UNSIZED_PEERS = ("sign", "sign_rescored")  # as many bits as features, whatever is asked for
+ADDED_LATER = ("is_row_normalised", "is_validation")  # left out of keys where false: older runs keep theirs
 
 
 @dataclass(frozen=True)
 class Setting:
     """One run; see the module for roles. `label` is how tables call the method, and changes nothing.
+
+    A validation run asks for training rows in place of the queries, so that parameters can be chosen by it.
 
     >>> Setting("itq", 64, "swap", rate=0.2, dataset="digits").where
     'both'
@@ -43,6 +49,8 @@ class Setting:
     role: str = HASHER
     weights: str = EQUAL
     is_told_sources: bool = False
+    is_row_normalised: bool = False
+    is_validation: bool = False
     label: str = ""
 
 
@@ -56,7 +64,11 @@ def simplest(setting: Setting) -> Setting:
         role = HASHER if setting.role == ORACLE else setting.role
         setting = replace(setting, damage=CLEAN, rate=0.0, where=BOTH, damage_options={}, role=role)
     if setting.role in (CHANCE, FLOAT):
-        setting = replace(setting, hasher="", parameters={}, weights=EQUAL, is_told_sources=False)
+        setting = replace(setting, hasher="", parameters={}, is_row_normalised=False)
+    if setting.role in (CHANCE, *CODELESS):
+        setting = replace(setting, weights=EQUAL, is_told_sources=False)
+    if setting.role == PEER and setting.hasher in UNSIZED_PEERS:
+        setting = replace(setting, n_bits=0)
     if setting.role == FLOAT:
         setting = replace(setting, n_bits=0, random_state=0 if setting.damage == CLEAN else setting.random_state)
     return replace(setting, rate=float(setting.rate))
@@ -65,8 +77,8 @@ def simplest(setting: Setting) -> Setting:
 def plain_setting(setting: Setting) -> dict[str, Any]:
     """The simplest form of the setting as plain values, without its label."""
     plain = asdict(simplest(setting))
-    del plain["label"]
-    return plain
+    left_out = {"label", *(name for name in ADDED_LATER if not plain[name])}
+    return {name: value for name, value in plain.items() if name not in left_out}
 
 
 def run_key(setting: Setting) -> str:
@@ -82,4 +94,5 @@ def damage_key(setting: Setting) -> str:
     """A text that two settings share when they are about the same damaged data."""
     run = simplest(setting)
     options = json.dumps(dict(run.damage_options), sort_keys=True)
-    return repr((run.dataset, run.max_rows, run.damage, run.rate, run.where, options, run.random_state))
+    data = run.dataset, run.max_rows, run.is_validation
+    return repr((*data, run.damage, run.rate, run.where, options, run.random_state))

@@ -1,4 +1,4 @@
-"""Views weighted as a quorum model weighs them, so that rivals can be compared on the same footing.
+"""Views weighted as a quorum model weighs them, or with rows of one length, so that rivals stand on the same footing.
 
 Most methods bring every view to one scale themselves, which undoes a weight: such a weight can only drop a view. A
 method that looks at the views side by side is therefore given them as one joined view, where weights last.
@@ -57,3 +57,23 @@ def weighted_views(
     }
     weighted[chosen[0]][is_empty] = 0.0
     return Views({JOINED: np.hstack(list(weighted.values()))} if is_joined else weighted)
+
+
+def row_normalised_views(views: Views, train_rows: npt.NDArray[np.int64]) -> Views:
+    """Views centred on the training mean, every row then brought to length 1; float64.
+
+    A row of large noise counts no more than another one. What is missing stays missing and has no share in the length;
+    a row at the mean stays there.
+
+    >>> views = Views({"shape": [[1.0, 5.0], [3.0, 5.0], [2.0, 9.0]], "word": [[0.0], [4.0], [np.nan]]})
+    >>> row_normalised_views(views, np.arange(2))["shape"].tolist()
+    [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    """
+    with open_engine("threads") as engine:
+        scalings = learn_scalings(views[train_rows], engine)
+    normalised = {}
+    for name, scaling in scalings.items():
+        centred = np.asarray(views[name], dtype=np.float64) - scaling.mean
+        lengths = np.sqrt(np.nansum(centred**2, axis=1, keepdims=True))
+        normalised[name] = centred / np.where(lengths > 0, lengths, 1.0)
+    return Views(normalised)

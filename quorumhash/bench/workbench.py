@@ -20,25 +20,33 @@ from quorumhash.bench.runs import read_run, run_path, write_run
 from quorumhash.bench.settings import EQUAL, Setting, damage_key
 from quorumhash.bench.weighting import automatic_weights
 from quorumhash.corruption import Damaged
-from quorumhash.datasets import Dataset, load_dataset, thinned
+from quorumhash.datasets import Dataset, load_dataset, thinned, validation_cut
 from quorumhash.errors import ParameterError, QuorumHashError, RunFileError, RunFileWarning
 from quorumhash.experiment import Outcome, damaged_data, empty_outcome, run_setting
 
 Value = TypeVar("Value")
+DatasetKey = tuple[str, int | None, bool]
 N_REMEMBERED = 2  # damaged views: those at work, and the undamaged ones between them
 
 
+def dataset_key(setting: Setting) -> DatasetKey:
+    """What two settings share when they are about the same rows, damaged or not."""
+    return setting.dataset, setting.max_rows, setting.is_validation
+
+
 class Datasets:
-    """Datasets by name and number of rows, each loaded and thinned once."""
+    """Datasets by name, number of rows and cut, each loaded and thinned once."""
 
     def __init__(self) -> None:
-        self._loaded: dict[tuple[str, int | None], Dataset] = {}
+        self._loaded: dict[DatasetKey, Dataset] = {}
 
     def get(self, setting: Setting) -> Dataset:
         """The dataset that the setting is about."""
-        key = setting.dataset, setting.max_rows
+        key = dataset_key(setting)
         if key not in self._loaded:
             dataset = load_dataset(setting.dataset)
+            if setting.is_validation:
+                dataset = validation_cut(dataset)
             self._loaded[key] = dataset if setting.max_rows is None else thinned(dataset, setting.max_rows)
         return self._loaded[key]
 

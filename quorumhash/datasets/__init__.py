@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from quorumhash.datasets.base import Dataset, thinned
+from quorumhash.datasets.base import Dataset, thinned, validation_cut
 from quorumhash.datasets.cifar10 import load_cifar10
 from quorumhash.datasets.coco5 import load_coco5
 from quorumhash.datasets.digits import load_digits
@@ -14,7 +14,7 @@ from quorumhash.datasets.mnist import load_mnist
 from quorumhash.datasets.nuswide import load_nuswide
 from quorumhash.errors import ParameterError
 
-__all__ = ["DATASETS", "Dataset", "load_dataset", "thinned"]
+__all__ = ["DATASETS", "Dataset", "load_dataset", "thinned", "validation_cut"]
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "digits": load_digits,

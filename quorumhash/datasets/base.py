@@ -89,6 +89,28 @@ def thinned(dataset: Dataset, max_rows: int) -> Dataset:
     )
 
 
+def validation_cut(dataset: Dataset) -> Dataset:
+    """The training rows alone, every sixth of them a query and the others learned from and searched in.
+
+    For choosing parameters: neither the queries of the dataset nor its other database items are seen.
+
+    >>> rows = np.arange(100)
+    >>> validation_cut(Dataset("toy", Views(np.eye(100)), rows, rows[20:80], rows[20:], rows[:20], "Items."))
+    Dataset('toy', 60 items: view0 100; 50 to train on, 50 in the database, 10 queries)
+    """
+    kept, rows = dataset.train_rows, np.arange(len(dataset.train_rows))
+    is_query = rows % QUERY_SHARE == 0
+    return replace(
+        dataset,
+        views=dataset.views[kept],
+        labels=dataset.labels[kept],
+        train_rows=rows[~is_query],
+        database_rows=rows[~is_query],
+        query_rows=rows[is_query],
+        images=None if dataset.images is None else dataset.images[kept],
+    )
+
+
 def stratified_order(labels: Rows, seed: int) -> Rows:
     """A fixed random order of the rows of labels (n_items,) in which every stretch has each label in proportion.
 

@@ -11,9 +11,9 @@ from array_api_compat import array_namespace
 from quorumhash.checks import check_graph_parameters, check_scalings, check_shape, check_switch, require
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewGraph
-from quorumhash.landmarks import landmarks_for_bits
+from quorumhash.landmarks import landmarks_of_joined_graph
 from quorumhash.scaling import Scaling, learn_scalings
 from quorumhash.similarity import collect_at_landmarks, spread_to_rows
 from quorumhash.steps.directions import mixing_for_bits
@@ -53,7 +53,7 @@ class AnchorGraphHasher(BaseHasher):
         Bits per eigenvector; with two, half as many eigenvectors are needed. Both are in the publication;
         two rank the digits better.
     n_landmarks : int, optional
-        Landmarks (L); chosen from the number of rows where not given, at least 2 n_bits.
+        Landmarks (L); where not given one for three rows up to 400, at least 2 n_bits.
     n_neighbors : int
         Nearest landmarks of each item.
     rotate : bool
@@ -84,6 +84,7 @@ class AnchorGraphHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2011, fit_cost="N d L + L^3", encode_cost="d L + k P")
     learned = ("scalings_", "graph_", "table_", "thresholds_")
     parts = (Scaling, ViewGraph)
 
@@ -122,7 +123,7 @@ class AnchorGraphHasher(BaseHasher):
 
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
         self.scalings_ = learn_scalings(views, engine)
-        n_landmarks = landmarks_for_bits(self.n_landmarks, self.n_bits, len(views))
+        n_landmarks = landmarks_of_joined_graph(self.n_landmarks, self.n_bits, len(views))
         self.graph_ = learn_joined_graph(views, self.scalings_, engine, seed, n_landmarks, self.n_neighbors)
         neighbours = put_neighbours(views, self.scalings_, self.graph_, engine)
         n_second = self.n_bits // 2 if self.n_layers == 2 else 0

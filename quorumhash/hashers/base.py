@@ -3,13 +3,14 @@
 A method's own file says what it `handles`, learns in `_fit` and scores in `_scores`; this file does the rest once:
 the gate, the engine, bits from scores, the default score, saving. What `fit` learned ends in `_`: `learned` names what
 decides the codes, `told` what only tells how they were found, `parts` the dataclasses both are made of, so that a model
-file can hold them without pickle.
+file can hold them without pickle; `about` holds the facts of the page of methods.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -32,9 +33,22 @@ from quorumhash.views import Views
 EngineLike = str | Engine
 
 
+@dataclass(frozen=True)
+class About:
+    """Facts of a method that its code does not say, for docs/methods.md; costs are leading terms, letters as there."""
+
+    year: int | None  # of the reference; None: folklore
+    fit_cost: str
+    encode_cost: str  # per item
+    labels: str = "no"
+    rotation: str = ""  # of a method without `rotate`: whether it rotates, or why not
+    is_reconstruction: bool = False  # the original could not be read
+
+
 class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What every hasher can do; see the module's text for what a method adds."""
 
+    about: ClassVar[About] = About(None, "not told", "not told")
     learned: ClassVar[tuple[str, ...]] = ()
     told: ClassVar[tuple[str, ...]] = ()
     parts: ClassVar[tuple[type, ...]] = ()

@@ -16,7 +16,7 @@ from quorumhash.checks import (
     check_switch,
 )
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import landmark_graphs
 from quorumhash.landmarks import default_n_landmarks, joined_sample
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores, put_views
@@ -81,6 +81,7 @@ class CHMSHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=2011, fit_cost="N d (d + L) + (d + M L)^3 a round", encode_cost="d P", is_reconstruction=True)
     learned = ("scalings_", "projection_", "thresholds_")
     told = ("view_weights_", "n_iter_", "history_")
     parts = (Scaling,)

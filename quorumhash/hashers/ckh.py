@@ -18,7 +18,7 @@ from quorumhash.checks import (
 )
 from quorumhash.engines import Engine
 from quorumhash.errors import RefusedError
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, landmark_matrix, walked_views
 from quorumhash.landmarks import default_n_landmarks, joined_sample, landmarks_for_bits, sample_positions
 from quorumhash.scaling import Scaling, joined_rows
@@ -98,6 +98,7 @@ class CKHHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=2012, fit_cost="N R (d + M R) + R^3 a round", encode_cost="d R + M R P", labels="optional")
     learned = ("kernels_", "projection_")
     told = ("view_weights_", "n_iter_", "history_")
     parts = (Scaling, ViewKernel, CentredKernels)
@@ -110,7 +111,7 @@ class CKHHasher(BaseHasher):
         supervised: bool = False,
         max_iter: int = 10,
         n_landmarks: int | None = None,
-        n_neighbors: int = 7,
+        n_neighbors: int = 3,
         bandwidth: str = "seventh",
         rotate: bool = False,
         random_state: Any = 0,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_scalings, check_shape
 from quorumhash.engines import Engine, Rows
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.proximal import signs
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores, put_views, separate_rows
 from quorumhash.steps.directions import pad_columns, principal_directions
@@ -61,6 +61,7 @@ class EPAMHHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2020, fit_cost="N d^2 + 50 M N P^2", encode_cost="d P", rotation="always, one for each view")
     learned = ("scalings_", "projection_")
     told = ("history_",)
     parts = (Scaling,)

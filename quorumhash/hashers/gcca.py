@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.checks import check_positive, check_shape, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import put_presence
 from quorumhash.scaling import Scaling, put_views
 from quorumhash.steps.bounds import Bound, check_bounds, joined_bounded, learn_bounds, map_views
@@ -62,6 +62,7 @@ class GCCAHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=1971, fit_cost="N d^2 + d^3", encode_cost="d P")
     learned = ("bounds_", "variates_", "code_")
     parts = (Scaling, Bound, BitProjection)
 

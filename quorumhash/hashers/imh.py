@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_choice, check_graph_parameters, check_scalings, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewGraph
-from quorumhash.landmarks import landmarks_for_bits
+from quorumhash.landmarks import landmarks_of_joined_graph
 from quorumhash.scaling import Scaling, learn_scalings
 from quorumhash.similarity import graph_bandwidth, spread_to_rows, squared_distances
 from quorumhash.steps.directions import graph_vectors, mixing_for_bits
@@ -47,7 +47,7 @@ class InductiveManifoldHasher(BaseHasher):
         How the landmarks are embedded: Laplacian eigenmaps of their k-nearest graph, or exact t-SNE into n_bits
         dimensions (slower; time grows with the square of the landmarks). Both are in the publication.
     n_landmarks : int, optional
-        Landmarks; chosen from the number of rows where not given, at least 2 n_bits.
+        Landmarks; where not given one for three rows up to 400, at least 2 n_bits.
     n_neighbors : int
         Nearest landmarks of each item, and of each landmark in the graph.
     rotate : bool
@@ -76,6 +76,7 @@ class InductiveManifoldHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2013, fit_cost="N d L + L^3", encode_cost="d L + k P")
     learned = ("scalings_", "graph_", "table_")
     parts = (Scaling, ViewGraph)
 
@@ -110,7 +111,7 @@ class InductiveManifoldHasher(BaseHasher):
 
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
         self.scalings_ = learn_scalings(views, engine)
-        n_landmarks = landmarks_for_bits(self.n_landmarks, self.n_bits, len(views))
+        n_landmarks = landmarks_of_joined_graph(self.n_landmarks, self.n_bits, len(views))
         self.graph_ = learn_joined_graph(views, self.scalings_, engine, seed, n_landmarks, self.n_neighbors)
         if self.embedding == "tsne" and len(self.graph_.landmarks) > 2:
             places = tsne_places(self.graph_.landmarks, self.n_bits, seed)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_scalings, check_shape
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.proximal import rotate_to_bits
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, linear_scores, put_views
 from quorumhash.steps.directions import joined_scatter, pad_columns, principal_directions
@@ -52,6 +52,9 @@ class ITQHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(
+        year=2011, fit_cost="N d^2 + d^3 + 50 N P^2", encode_cost="d P", rotation="always; pcah is what it rotates"
+    )
     learned = ("scalings_", "projection_")
     parts = (Scaling,)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from quorumhash.checks import check_choice, check_landmarks, check_shape, check_switch
 from quorumhash.consensus import mean_kernel
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import (
     ViewKernel,
     check_kernels,
@@ -47,8 +47,8 @@ class KernelITQHasher(BaseHasher):
     n_landmarks : int, optional
         Landmarks (R), k-means centres over the joined views; chosen from the number of rows where not given, at least
         2 n_bits.
-    bandwidth : {"seventh", "median"}
-        Kernel bandwidth per view: mean distance to the 7th landmark, or the median rule.
+    bandwidth : {"median", "seventh"}
+        Kernel bandwidth per view: the median rule, or the mean distance to the 7th landmark.
     rotate : bool
         Rotate the components towards bits. True is the method; False takes the signs of the components.
     random_state : int, generator or None
@@ -74,6 +74,7 @@ class KernelITQHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=1998, fit_cost="N d R + N R^2 + R^3", encode_cost="d R + R P")
     learned = ("kernels_", "projection_", "bias_")
     parts = (Scaling, ViewKernel)
 
@@ -82,7 +83,7 @@ class KernelITQHasher(BaseHasher):
         n_bits: int = 64,
         *,
         n_landmarks: int | None = None,
-        bandwidth: str = "seventh",
+        bandwidth: str = "median",
         rotate: bool = True,
         random_state: Any = 0,
     ) -> None:

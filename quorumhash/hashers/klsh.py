@@ -10,7 +10,7 @@ import numpy.typing as npt
 from quorumhash.checks import check_choice, check_count, check_shape
 from quorumhash.consensus import mean_kernel
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, check_kernels, kernel_scores, landmark_matrix, learn_kernel_space
 from quorumhash.scaling import Scaling
 from quorumhash.similarity import BANDWIDTH_RULES
@@ -37,7 +37,7 @@ class KLSHHasher(BaseHasher):
     n_landmarks : int
         Training rows that span the hyperplanes (R); all rows where there are fewer.
     n_summed : int, optional
-        Landmarks summed for one hyperplane (t); a quarter of them, 30 at most, where not given.
+        Landmarks summed for one hyperplane (t); a quarter of them, 10 at most, where not given.
     bandwidth : {"median", "seventh"}
         Kernel bandwidth per view: the median rule, or the mean distance to the 7th landmark.
     random_state : int, generator or None
@@ -62,6 +62,7 @@ class KLSHHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2009, fit_cost="N d + R^3", encode_cost="d R + R P", rotation="no: directions are random")
     learned = ("kernels_", "projection_", "bias_")
     parts = (Scaling, ViewKernel)
 
@@ -69,7 +70,7 @@ class KLSHHasher(BaseHasher):
         self,
         n_bits: int = 64,
         *,
-        n_landmarks: int = 300,
+        n_landmarks: int = 100,
         n_summed: int | None = None,
         bandwidth: str = "median",
         random_state: Any = 0,
@@ -97,7 +98,7 @@ class KLSHHasher(BaseHasher):
             n_neighbors=1, landmarks="rows", bandwidth=self.bandwidth,
         ).kernels  # fmt: skip
         kernel = mean_kernel(*landmark_matrix(tuple(self.kernels_.values())))
-        summed = self.n_summed or min(max(len(kernel) // 4, 1), 30)
+        summed = self.n_summed or min(max(len(kernel) // 4, 1), 10)
         self.projection_ = random_normals(kernel, self.n_bits, min(summed, len(kernel)), engine.random(seed))
         self.bias_ = -(kernel.mean(axis=0) @ self.projection_)
 

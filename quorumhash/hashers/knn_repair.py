@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.scaling import Scaling
 from quorumhash.steps.bounds import Bound, learn_bounds, map_views
 from quorumhash.steps.components import BitProjection, check_bit_projection, learn_bit_projection, project
@@ -53,6 +53,7 @@ class KnnRepairITQHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=None, fit_cost="N d S + N d^2, S stored rows", encode_cost="d S")
     learned = ("neighbourhood_", "code_")
     parts = (Scaling, Bound, Neighbourhood, BitProjection)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_scalings, check_shape
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores
 from quorumhash.views import Views
 
@@ -47,6 +47,7 @@ class LSHHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2002, fit_cost="N d", encode_cost="d P", rotation="no: directions are random")
     learned = ("scalings_", "projection_")
     parts = (Scaling,)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_graph_parameters, check_positive, check_scalings, check_shape, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import landmark_graphs
 from quorumhash.landmarks import default_n_landmarks
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores, put_views
@@ -67,6 +67,7 @@ class MFHHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=2011, fit_cost="N d (d + L) + (d + M L)^3", encode_cost="d P")
     learned = ("scalings_", "projection_")
     parts = (Scaling,)
 

@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 from quorumhash.checks import check_choice, check_count, check_landmarks, check_positive, check_shape, is_number
 from quorumhash.engines import Engine
 from quorumhash.errors import ParameterError
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, walked_views
 from quorumhash.landmarks import LANDMARK_RULES, landmarks_for_bits
 from quorumhash.scaling import Scaling
@@ -83,6 +83,9 @@ class MVLHHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(
+        year=2015, fit_cost="N R (d + M P) a round", encode_cost="d R + M R P", rotation="no: bits are found as such"
+    )
     learned = ("kernels_", "projection_")
     told = ("view_weights_", "n_iter_", "history_")
     parts = (Scaling, ViewKernel, CentredKernels)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_scalings, check_shape, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, linear_scores, put_views
 from quorumhash.steps.directions import joined_scatter, mixing_for_bits, principal_directions
 from quorumhash.views import Views
@@ -54,6 +54,7 @@ class PCAHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=2010, fit_cost="N d^2 + d^3", encode_cost="d P")
     learned = ("scalings_", "projection_")
     parts = (Scaling,)
 

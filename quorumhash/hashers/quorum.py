@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_shape, is_number, require
 from quorumhash.engines import Engine, open_engine
-from quorumhash.hashers.base import BaseHasher, EngineLike
+from quorumhash.hashers.base import About, BaseHasher, EngineLike
 from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, judged_rows, learn_judge, pair_distances, repaired_rows
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, refuse_rare_views, sample_positions
@@ -93,6 +93,13 @@ class QuorumHasher(BaseHasher):
     (297, 4)
     """
 
+    about = About(
+        year=None,
+        fit_cost="sample once; N (d q + q^2), with smoothing N L q",
+        encode_cost="d q, with smoothing L q",
+        labels="optional",
+        rotation="always",
+    )
     learned = ("view_weights_", "judge_", "encoder_", "nearness_", "rotation_")
     told = ("suggested_sources_",)
     parts = (*JUDGE_PARTS, *ENCODER_PARTS, Nearness)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_landmarks, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.landmarks import default_n_landmarks
 from quorumhash.scaling import Scaling
 from quorumhash.steps.bounds import Bound, learn_bounds, map_views
@@ -61,6 +61,7 @@ class RepairITQHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=None, fit_cost="N d^2 + N L (d + M L)", encode_cost="d L + M L q + d P")
     learned = ("cross_view_", "code_")
     parts = (Scaling, Bound, LandmarkKernel, Predictor, CrossView, BitProjection)
 

@@ -1,4 +1,4 @@
-"""RMVH: the method of the source paper, with its errors mended."""
+"""RMVH: a low-rank kernel that all views agree on, and its hash functions; the source paper, its errors mended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quorumhash.consensus import Weights, mean_kernel, solve_consensus, state_by
 from quorumhash.encoding import Encoder, check_encoder, encode_rows
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError, RankWarning
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, kernels_and_graphs, landmark_matrix, learn_kernel_space
 from quorumhash.landmarks import LANDMARK_RULES, default_n_landmarks
 from quorumhash.progress import sweep_bar
@@ -32,6 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "published": {"alpha": 0.1, "lambda_": 1e-3, "gamma": 1e-4, "beta": 1.0, "delta": 1e-6,
                   "coupling": False, "rotation": False},
 }  # fmt: skip
+QUERY_KERNEL_OF = {"tuned": "robust", "published": "mean"}  # robust: benchmarks/results/tuning.json
 OUT_OF_SAMPLE = ("kernel", "prototypes")
 
 
@@ -80,8 +81,9 @@ class ConsensusHasher(BaseHasher):
         Shared landmarks: centres over the joined views, or training rows.
     bandwidth : {"seventh", "median"}
         Kernel bandwidth per view: mean distance to the 7th landmark, or the median rule.
-    query_kernel : {"mean", "project", "robust"}
-        How the kernels of an item's views become one row when it is encoded by the hash functions.
+    query_kernel : {"mean", "project", "robust"}, optional
+        How the kernels of an item's views become one row when it is encoded by the hash functions. Where not given:
+        "robust", with setting="published" "mean".
     out_of_sample : {"kernel", "prototypes"}
         Encode by the hash functions, or by the paper's out-of-sample extension: the weighted mean of the scores of
         the n_neighbors nearest shared landmarks.
@@ -113,6 +115,7 @@ class ConsensusHasher(BaseHasher):
     (300, 1)
     """
 
+    about = About(year=2016, fit_cost="N R (R + M) a round", encode_cost="d R + R P", rotation="rotation=True or False")
     learned = ("encoder_",)
     told = ("rank_", "n_iter_", "history_")
     parts = (Scaling, ViewKernel, Encoder)
@@ -139,7 +142,7 @@ class ConsensusHasher(BaseHasher):
         n_neighbors: int = 3,
         landmarks: str = "kmeans",
         bandwidth: str = "seventh",
-        query_kernel: str = "mean",
+        query_kernel: str | None = None,
         out_of_sample: str = "kernel",
         random_state: Any = 0,
         verbose: bool = False,
@@ -211,7 +214,7 @@ class ConsensusHasher(BaseHasher):
             projection, bias = projection @ rotation, bias @ rotation
         view_kernels = tuple(space.kernels.values())
         self.encoder_ = Encoder(
-            view_kernels, projection, bias, solution.basis, self.query_kernel,
+            view_kernels, projection, bias, solution.basis, self.query_kernel or QUERY_KERNEL_OF[self.setting],
             mean_kernel(*landmark_matrix(view_kernels)) @ projection + bias,
             space.joined_bandwidth, self.n_neighbors if self.out_of_sample == "prototypes" else 0,
         )  # fmt: skip
@@ -224,7 +227,7 @@ class ConsensusHasher(BaseHasher):
         for name, value, known in (
             ("setting", self.setting, tuple(SETTINGS)),
             ("error_norm", self.error_norm, ("l21", "l1")),
-            ("query_kernel", self.query_kernel, QUERY_KERNELS),
+            ("query_kernel", self.query_kernel or QUERY_KERNELS[0], QUERY_KERNELS),
             ("out_of_sample", self.out_of_sample, OUT_OF_SAMPLE),
             ("landmarks", self.landmarks, LANDMARK_RULES),
             ("bandwidth", self.bandwidth, BANDWIDTH_RULES),

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.scaling import Scaling
 from quorumhash.steps.bounds import Bound, learn_bounds, map_views
 from quorumhash.steps.components import BitProjection, check_bit_projection, learn_bit_projection, project
@@ -56,6 +56,7 @@ class RobustPCAHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=None, fit_cost="N d^2 + d^3 a round", encode_cost="d q + M q^2 + d P")
     learned = ("subspace_", "code_")
     parts = (Scaling, Bound, Subspace, BitProjection)
 

@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.checks import check_scalings, check_shape, require
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, put_views
 from quorumhash.steps.directions import joined_scatter, principal_directions
 from quorumhash.views import Views
@@ -60,6 +60,7 @@ class SpectralHasher(BaseHasher):
     (4, 2)
     """
 
+    about = About(year=2008, fit_cost="N d^2 + d^3", encode_cost="d P", rotation="no: waves lie along the axes")
     learned = ("scalings_", "projection_", "phases_", "last_angles_")
     parts = (Scaling,)
 

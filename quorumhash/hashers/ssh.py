@@ -11,7 +11,7 @@ import numpy.typing as npt
 from quorumhash.checks import check_choice, check_graph_parameters, check_scalings, check_shape, is_number
 from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, joined_sample
 from quorumhash.proximal import fix_signs, signs
@@ -46,9 +46,9 @@ class SSHHasher(BaseHasher):
         Bits per code.
     alpha : float
         Which mean of the views' distances: -1 arithmetic, 1 geometric, 3 harmonic; from -9 to 9.
-    criterion : {"similarity", "distance"}
-        Least difference of neighbours relative to the variance, as above; or the largest local variance: the edges
-        weighted by their averaged distance, w^T w = 1.
+    criterion : {"distance", "similarity"}
+        The largest local variance: the edges weighted by their averaged distance, w^T w = 1; or the least difference
+        of neighbours relative to the variance, as above.
     n_landmarks : int, optional
         Landmarks of the graph; from the number of rows where not given.
     n_neighbors : int
@@ -73,6 +73,13 @@ class SSHHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(
+        year=2012,
+        fit_cost="N d (d + L) + P d^3",
+        encode_cost="d P",
+        is_reconstruction=True,
+        rotation="no: bits are learned in turn",
+    )
     learned = ("scalings_", "projection_", "thresholds_")
     parts = (Scaling,)
 
@@ -81,7 +88,7 @@ class SSHHasher(BaseHasher):
         n_bits: int = 64,
         *,
         alpha: float = 1.0,
-        criterion: str = "similarity",
+        criterion: str = "distance",
         n_landmarks: int | None = None,
         n_neighbors: int = 5,
         random_state: Any = 0,

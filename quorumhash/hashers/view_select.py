@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.checks import check_landmarks, check_shape, check_switch, require
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, check_kernel, kernels_of_distances, landmark_distances, landmark_matrix
 from quorumhash.landmarks import landmarks_for_bits, refuse_rare_views, sample_scaled, shared_landmarks
 from quorumhash.overlap import excess_lift, neighbourhood_lift, view_worth
@@ -76,6 +76,7 @@ class ViewSelectHasher(BaseHasher):
     ['a', 'b']
     """
 
+    about = About(year=None, fit_cost="N R (d + R) + R^3", encode_cost="d R + R P")
     learned = ("kernel_", "code_")
     told = ("chosen_views_", "view_worth_")
     parts = (Scaling, ViewKernel, MeanKernel, BitProjection)

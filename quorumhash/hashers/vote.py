@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.checks import check_landmarks, check_switch
 from quorumhash.engines import Engine
-from quorumhash.hashers.base import BaseHasher
+from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import put_presence
 from quorumhash.proximal import signs
 from quorumhash.scaling import Scaling, put_views
@@ -64,6 +64,7 @@ class VoteHasher(BaseHasher):
     (4, 3)
     """
 
+    about = About(year=None, fit_cost="N d^2 + N L (d + M L)", encode_cost="d L + M L P")
     learned = ("bounds_", "voters_")
     parts = (Scaling, Bound, LandmarkKernel, Predictor)
 
