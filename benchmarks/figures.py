@@ -18,7 +18,8 @@ from quorumhash.hashers import HASHERS
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
-    "README.md", "docs/benchmarks.md", "docs/features.md", "docs/quorum.md", "docs/rivals.md", "docs/scaling.md", "docs/search.md",
+    "README.md", "docs/benchmarks.md", "docs/features.md", "docs/quorum.md", "docs/rivals.md", "docs/scaling.md",
+    "docs/search.md",
 )  # fmt: skip
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 

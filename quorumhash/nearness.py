@@ -29,6 +29,7 @@ FloatArray = npt.NDArray[np.float64]
 
 N_LANDMARKS = 400
 ROWS_PER_LANDMARK = 3
+MOST_ROWS = 5_000
 N_DIRECTIONS = 256
 LEVELLING = 10.0
 SMALLEST_VALUE = 1e-6  # of the largest eigenvalue of a float32 kernel: less is rounding
@@ -49,6 +50,7 @@ def learn_nearness(sample: FloatArray, smoothing: float, seed: int) -> Nearness 
     """Learn from dimensions (s, p) of sampled rows; None where the dial says groups, and bits need nothing more."""
     if smoothing == 1.0:
         return None
+    sample = sample[:: -(-len(sample) // MOST_ROWS)]
     points = distinct_rows(sample.astype(np.float32))
     landmarks = k_means(points, max(2, min(N_LANDMARKS, len(points) // ROWS_PER_LANDMARK)), seed)
     bandwidth = kernel_bandwidth(squared_distances(points, landmarks))
