@@ -15,6 +15,7 @@
 #define QH_RUN 32           /* tiles a kernel walks before hits are looked at: 16 kB of 64-bit codes */
 #define QH_AHEAD 8          /* tiles that are fetched ahead for a single query */
 #define QH_NARROW 31        /* bytes whose distance, at most 248, fits a byte lane */
+#define QH_EVERYTHING SIZE_MAX /* k of a search by radius */
 #define QH_MAX_BYTES 128
 #define QH_MAX_BANDS 128
 
@@ -114,6 +115,7 @@ size_t qh_home_tile(const qh_segment *segment, size_t n_bytes, const uint8_t *qu
 
 /* 1: done by the bands; 0: a scan is cheaper; < 0: an error. */
 int qh_look_up(const qh_search *search, size_t number, const uint8_t *query, qh_selection *selection);
+void qh_look_ahead(const qh_search *search, size_t number, const uint8_t *query, int has_offsets);
 void qh_fill_band(const uint64_t *words, size_t n_rows, size_t n_words, uint32_t start, uint32_t width,
                   uint32_t *offsets, uint32_t *rows, uint64_t *codes);
 

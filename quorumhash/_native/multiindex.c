@@ -142,7 +142,7 @@ static int is_dear(const lookup *job, size_t step)
     const double scan = job->search->scan_cost * (double)job->search->segments[job->number].n_rows;
     double cost = 0;
     if (scan < 0) return 0;
-    if (job->selection->k != SIZE_MAX && step_cost(job, step) <= CHEAP * scan) return 0;
+    if (job->selection->k != QH_EVERYTHING && step_cost(job, step) <= CHEAP * scan) return 0;
     for (size_t s = step; s <= job->selection->limit && cost <= scan; s++) cost += step_cost(job, s);
     return cost > scan;
 }
@@ -175,11 +175,34 @@ static int take_steps_plain(lookup *job)
     return job->bands->n_words == 1 ? take_steps(job, 0, 1) : take_steps(job, 0, 0);
 }
 
+static void read_query(const uint8_t *query, size_t n_bytes, uint64_t *words)
+{
+    for (size_t j = 0; j < n_bytes; j++) words[j / 8] |= (uint64_t)query[j] << (56 - 8 * (j % 8));
+}
+
+/* Have memory fetch what the first look-ups of a later query will read: where its rows begin, then the rows. */
+void qh_look_ahead(const qh_search *search, size_t number, const uint8_t *query, int has_offsets)
+{
+    const qh_bands *bands = search->segments[number].bands;
+    uint64_t words[MAX_WORDS] = {0};
+    read_query(query, search->n_bytes, words);
+    for (size_t b = 0; b < bands->n_bands && b < AT_ONCE; b++) {
+        const uint32_t *offset =
+            bands->offsets[b] + band_value(words, bands->start[b], bands->width[b], bands->n_words == 1);
+        if (has_offsets) {
+            QH_PREFETCH(bands->rows[b] + *offset);
+            if (bands->n_words == 1) QH_PREFETCH(bands->codes[b] + *offset);
+        } else {
+            QH_PREFETCH(offset);
+        }
+    }
+}
+
 int qh_look_up(const qh_search *search, size_t number, const uint8_t *query, qh_selection *selection)
 {
     const qh_segment *segment = &search->segments[number];
     lookup job = {.search = search, .number = number, .bands = segment->bands, .selection = selection};
-    for (size_t j = 0; j < search->n_bytes; j++) job.words[j / 8] |= (uint64_t)query[j] << (56 - 8 * (j % 8));
+    read_query(query, search->n_bytes, job.words);
     for (size_t b = 0; b < job.bands->n_bands; b++)
         job.occupancy[b] = (double)segment->n_rows / (double)((uint64_t)1 << job.bands->width[b]);
     return search->kernel->has_popcount ? take_steps_fast(&job) : take_steps_plain(&job);

@@ -7,6 +7,7 @@
 
 #define CHUNK 64            /* queries that share a walk through the table */
 #define MAX_BITS (8 * QH_MAX_BYTES)
+#define LATER 4             /* queries ahead whose rows are fetched; twice as many: where their rows begin */
 #define DEVIATIONS 2.5      /* from the mean distance, at which a tile is looked at for leaving it early */
 
 /* ---- counting selection ---- */
@@ -64,9 +65,15 @@ static size_t n_items(const qh_segment *segment, size_t row)
 int qh_add_hit(qh_selection *selection, const qh_segment *segment, size_t number, size_t row, unsigned distance)
 {
     if (distance > selection->limit) return QH_OK;
+    if (selection->n_hits == selection->capacity && make_room(selection)) return QH_NO_MEMORY;
+    if (selection->k == QH_EVERYTHING) { /* the limit stands: items are counted at the end, when memory has fetched them */
+        if (segment->offsets) QH_PREFETCH(segment->offsets + row);
+        else QH_PREFETCH(segment->ids + row);
+        selection->hits[selection->n_hits++] = (qh_hit){(uint32_t)row, (uint16_t)distance, (uint16_t)number};
+        return QH_OK;
+    }
     const size_t weight = n_items(segment, row);
     if (!weight) return QH_OK;
-    if (selection->n_hits == selection->capacity && make_room(selection)) return QH_NO_MEMORY;
     selection->hits[selection->n_hits++] = (qh_hit){(uint32_t)row, (uint16_t)distance, (uint16_t)number};
     selection->counts[distance] += weight;
     selection->n_within += weight;
@@ -82,13 +89,26 @@ void qh_forget_hits(qh_selection *selection, const qh_segment *segment, size_t n
         const qh_hit hit = selection->hits[i];
         if (hit.segment != number) {
             selection->hits[kept++] = hit;
-        } else if (hit.distance <= selection->limit) {
+        } else if (hit.distance <= selection->limit && selection->k != QH_EVERYTHING) {
             const size_t weight = n_items(segment, hit.row);
             selection->counts[hit.distance] -= weight;
             selection->n_within -= weight;
         }
     }
     selection->n_hits = kept;
+}
+
+/* Count the items of hits that were only noted. */
+static void count_hits(const qh_search *search, qh_selection *selection)
+{
+    for (size_t i = 0; i < selection->n_hits; i++) {
+        const qh_hit hit = selection->hits[i];
+        const qh_segment *segment = &search->segments[hit.segment];
+        const size_t weight = n_items(segment, hit.row);
+        if (segment->offsets) QH_PREFETCH(segment->ids + segment->offsets[hit.row]);
+        selection->counts[hit.distance] += weight;
+        selection->n_within += weight;
+    }
 }
 
 static int by_id(const void *a, const void *b)
@@ -245,7 +265,7 @@ static int take_hits(qh_selection *selection, const qh_segment *segment, size_t 
     if (n_rows % QH_TILE) masks[n_tiles - 1] &= ((uint64_t)1 << n_rows % QH_TILE) - 1;
     for (size_t t = 0; t < n_tiles; t++) any |= masks[t];
     if (!any) return QH_OK;
-    if (!segment->allowed && selection->k <= n_rows) {
+    if (!segment->allowed && selection->k <= n_rows) { /* not for QH_EVERYTHING */
         size_t n_hits = 0;
         for (size_t t = 0; t < n_tiles; t++) n_hits += n_ones(masks[t]);
         if (n_hits > selection->k + 64) tighten(selection, distances, n_rows);
@@ -405,6 +425,10 @@ static int search_chunk(qh_search *search, chunk *given, int is_seeded)
         for (size_t q = 0; q < given->n_queries; q++) {
             int done = 0;
             if (search->segments[number].bands) {
+                if (q + 2 * LATER < given->n_queries)
+                    qh_look_ahead(search, number, given->queries + (q + 2 * LATER) * search->n_bytes, 0);
+                if (q + LATER < given->n_queries)
+                    qh_look_ahead(search, number, given->queries + (q + LATER) * search->n_bytes, 1);
                 done = qh_look_up(search, number, given->queries + q * search->n_bytes, &given->selections[q]);
                 if (done < 0) return done;
             }
@@ -497,8 +521,9 @@ int qh_within(qh_search *search, const uint8_t *queries, size_t n_queries, unsig
     offsets[0] = 0;
     for (size_t from = 0; !problem && from < n_queries; from += CHUNK) {
         const size_t n = n_queries - from < CHUNK ? n_queries - from : CHUNK;
-        problem = chunk_begin(search, given, queries + from * search->n_bytes, n, SIZE_MAX, radius);
+        problem = chunk_begin(search, given, queries + from * search->n_bytes, n, QH_EVERYTHING, radius);
         if (!problem) problem = search_chunk(search, given, 0);
+        for (size_t q = 0; !problem && q < n; q++) count_hits(search, &given->selections[q]);
         for (size_t q = 0; !problem && q < n; q++) {
             const size_t n_within = given->selections[q].n_within;
             problem = found_reserve(found, n_within);
