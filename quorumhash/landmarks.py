@@ -46,15 +46,16 @@ def landmarks_for_bits(n_landmarks: int | None, n_bits: int, n_rows: int) -> int
 
 
 def landmarks_of_joined_graph(n_landmarks: int | None, n_bits: int, n_rows: int) -> int:
-    """How many landmarks a graph of the joined views has where it alone makes the bits: one for three rows up to 400.
+    """How many landmarks a graph of the joined views has where it alone makes the bits.
 
-    More than elsewhere, as tuning found (benchmarks/results/tuning.json): every bit is a vector of this one graph.
+    From 1,000 rows on one for three, up to 400: more than elsewhere, as tuning found (benchmarks/results/tuning.json).
+    Of fewer rows so many would let the graph fall into parts, and items of the other parts would have no bit.
 
     >>> [landmarks_of_joined_graph(None, 32, n) for n in (50, 600, 1_500, 100_000)]
-    [50, 200, 400, 500]
+    [50, 64, 400, 500]
     """
-    chosen = n_landmarks or max(2 * n_bits, min(n_rows // 3, 400), default_n_landmarks(n_rows))
-    return min(chosen, n_rows)
+    dense = min(n_rows // 3, 400) if n_rows >= 1_000 else 0
+    return landmarks_for_bits(n_landmarks or max(landmarks_for_bits(None, n_bits, n_rows), dense), n_bits, n_rows)
 
 
 def sample_positions(n_rows: int, engine: Engine, seed: int, limit: int = SAMPLE_ROWS) -> npt.NDArray[np.intp]:

@@ -53,7 +53,7 @@ class AnchorGraphHasher(BaseHasher):
         Bits per eigenvector; with two, half as many eigenvectors are needed. Both are in the publication;
         two rank the digits better.
     n_landmarks : int, optional
-        Landmarks (L); where not given one for three rows up to 400, at least 2 n_bits.
+        Landmarks (L); by the number of rows where not given, at least 2 n_bits; from 1,000 rows on one for 3, to 400.
     n_neighbors : int
         Nearest landmarks of each item.
     rotate : bool

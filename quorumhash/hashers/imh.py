@@ -47,7 +47,7 @@ class InductiveManifoldHasher(BaseHasher):
         How the landmarks are embedded: Laplacian eigenmaps of their k-nearest graph, or exact t-SNE into n_bits
         dimensions (slower; time grows with the square of the landmarks). Both are in the publication.
     n_landmarks : int, optional
-        Landmarks; where not given one for three rows up to 400, at least 2 n_bits.
+        Landmarks; by the number of rows where not given, at least 2 n_bits; from 1,000 rows on one for 3, to 400.
     n_neighbors : int
         Nearest landmarks of each item, and of each landmark in the graph.
     rotate : bool
