@@ -1,7 +1,7 @@
 """A deep rival: a denoising multi-view autoencoder with binary codes, tuned on validation rows, then run on the panel.
 
     export QUORUMHASH_DATA=...        the folder that holds mfeat.npz and coco5.npz
-    python benchmarks/quality/deep_rival.py --out benchmarks/results/deep_rival.json          six minutes on one GPU
+    python benchmarks/quality/deep_rival.py --out benchmarks/results/deep_rival.json      some 17 minutes on one GPU
 
 Every view has an encoder; their mean over the views an item has becomes a code, from which every view is rebuilt.
 While it learns, views are dropped, taken from other items, and made noisy: the code has to be that of the views as they
@@ -217,6 +217,9 @@ def cells(plan: Plan, given: argparse.Namespace, report: dict[str, Any]) -> None
         if n_rows := given.max_rows or ROWS.get(name):
             dataset = thinned(dataset, n_rows)
         for damage, rate in DAMAGES.items():
+            place = f"{damage} {rate:g} both {given.bits}"
+            if place in report["cells"].get(name, {}):
+                continue
             settings = [setting_of(dataset, damage, given.bits, seed) for seed in range(given.seeds)]
             found = [run(plan, dataset, setting, given.steps, given.device) for setting in settings]
             means = {
@@ -224,7 +227,7 @@ def cells(plan: Plan, given: argparse.Namespace, report: dict[str, Any]) -> None
                 for metric in (*METRICS, "lookup", "distinct_codes", "fit_seconds", "bytes_per_item")
                 if (values := [measures[metric] for measures in found])
             }
-            report["cells"].setdefault(name, {})[f"{damage} {rate:g} both {given.bits}"] = means
+            report["cells"].setdefault(name, {})[place] = means
             print(name, damage, means["map"], means["recall_10"], means["recall_100"], flush=True)
             write(report, given.out)
 
@@ -244,6 +247,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--plans", type=int, default=len(PLANS), help="how many of the plans are tried")
     parser.add_argument("--max-rows", type=int, default=0, help="thin every dataset, for a trial")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--goes-on-from", type=Path, help="an unfinished result: its tuning and cells are kept")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(words)
 
@@ -251,7 +255,8 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> None:
     given = arguments(words)
     started = time.perf_counter()
-    tried = tune(given)
+    earlier = json.loads(given.goes_on_from.read_text()) if given.goes_on_from else {}
+    tried = earlier.get("tried") or tune(given)
     best = max(tried, key=lambda row: row["score"])
     torch_facts = {"torch": torch.__version__, "device": _device_name(given.device)}
     report = {
@@ -263,10 +268,10 @@ def main(words: list[str] | None = None) -> None:
         "criterion": "mean of MAP and R10@10 over digits and mfeat, clean and swap, on validation queries",
         "tried": tried,
         "chosen": best["plan"],
-        "cells": {},
+        "cells": earlier.get("cells", {}),
     }
     cells(replace(PLANS[0], **best["plan"]), given, report)
-    report["seconds"] = round(time.perf_counter() - started, 1)
+    report["seconds"] = round(time.perf_counter() - started + earlier.get("seconds", 0.0), 1)
     write(report, given.out)
     print(f"{report['seconds']} seconds in all")
 
