@@ -63,17 +63,17 @@ def rmvh_ablation() -> str:
 
 
 OWN = ("quorum, groups", "quorum, neighbours")
-PANEL_README = ("float, damaged", "itq", "rmvh", "vote", "repair_itq", "knn_repair_itq", "gcca_itq", "view_select")
-RECALL = {"digits": "recall_10", "mfeat": "recall_10", "coco5": "recall_100"}
+PLAIN_ROLES = ("float", "oracle", "chance")  # rows that are no methods
+RECALL = {"digits": "recall_10", "mfeat": "recall_10", "coco5": "recall_100"}  # recall_10 for all others
 SHOWN = {"map": "MAP", "recall_10": "R10@10", "recall_100": "R10@100"}
 
 
-def panel_table(dataset: str, metric: str, methods: tuple[str, ...] | None) -> str:
+def panel_table(dataset: str, metric: str) -> str:
     """Methods by kinds of damage; the best of each column is bold."""
     cells = results("panel")["grids"]["main"][dataset]
     columns = [cell for cell in cells if cell.endswith(" both 64")]
-    names = dict.fromkeys(name for cell in columns for name in cells[cell] if methods is None or name in methods)
-    plain = [name for name in names if not name.startswith(("float", "oracle", "chance"))]
+    names = dict.fromkeys(name for cell in columns for name in cells[cell])
+    plain = [name for name in names if not name.startswith(PLAIN_ROLES)]
     best = [max(cells[c][n][metric][0] for n in plain if metric in cells[c].get(n, {})) for c in columns]
     rows = []
     for name in names:
@@ -84,16 +84,48 @@ def panel_table(dataset: str, metric: str, methods: tuple[str, ...] | None) -> s
     return table([f"{dataset}, {SHOWN[metric]}", *(cell.split()[0] for cell in columns)], rows)
 
 
-def panel_tables(methods: tuple[str, ...] | None) -> str:
+def panel_tables() -> str:
     report = results("panel")
     text = ""
     for dataset in report["grids"]["main"]:
         for metric in ("map", RECALL[dataset]):
-            text += panel_table(dataset, metric, methods) + "\n"
+            text += panel_table(dataset, metric) + "\n"
     return text + (
         "64 bits; training rows, database and queries damaged; "
         f"{report['runs']:,} of {report['planned']:,} planned runs. "
         "`quorumhash bench run benchmarks/quality/panel.toml --jobs 2`\n"
+    )
+
+
+def _brief_rows(cells: Any, metric: str, own: str) -> dict[str, list[str]]:
+    """Row -> figures by cell: our method, the best other one of each cell, itq, float search in the damaged views."""
+    rows: dict[str, list[str]] = {own: [], "best rival": [], "itq": [], "float, damaged": []}
+    for found in cells.values():
+        figures = {name: row[metric][0] for name, row in found.items() if metric in row}
+        rivals = {n: f for n, f in figures.items() if n not in OWN and not n.startswith((*PLAIN_ROLES, "quorum"))}
+        first = max(rivals, key=rivals.__getitem__)
+        ours = f"{figures[own]:.3f}"
+        rows[own].append(f"**{ours}**" if figures[own] >= rivals[first] else ours)
+        rows["best rival"].append(f"{rivals[first]:.3f} ({called(first)})")
+        for name in ("itq", "float, damaged"):
+            rows[name].append(f"{figures[name]:.3f}" if name in figures else "")
+    return rows
+
+
+def brief(name: str) -> str:
+    """Of every dataset and measure: our method beside the best rival of each cell, itq, and float search."""
+    report = results(name)
+    text = ""
+    for dataset, found in report["grids"]["main"].items():
+        cells = {cell: methods for cell, methods in found.items() if cell.endswith(" both 64")}
+        body = []
+        for metric, own in (("map", OWN[0]), (RECALL.get(dataset, "recall_10"), OWN[1])):
+            for row, figures in _brief_rows(cells, metric, own).items():
+                body.append([SHOWN[metric], row, *figures])
+        text += table([dataset, "", *(cell.split()[0] for cell in cells)], body) + "\n"
+    return text + (
+        f"64 bits; training rows, database and queries damaged; {report['runs']:,} runs. "
+        f"`quorumhash bench run benchmarks/quality/{name}.toml --jobs 2`, `benchmarks/results/{name}.json`\n"
     )
 
 
@@ -443,8 +475,9 @@ FIGURES = {
     "sanity": sanity,
     "fit_scaling": fit_scaling,
     "rmvh_ablation": rmvh_ablation,
-    "panel": lambda: panel_tables(None),
-    "panel_summary": lambda: panel_tables((*PANEL_README, *OWN)),
+    "panel": panel_tables,
+    "panel_brief": lambda: brief("panel"),
+    "untouched": lambda: brief("untouched"),
     "panel_ratios": panel_ratios,
     "panel_trust": panel_trust,
     "panel_codes": panel_codes,

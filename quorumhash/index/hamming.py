@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
@@ -74,8 +73,9 @@ class HammingIndex(Items):
 
         `n_bits` is needed for a new file. One process writes; many may read beside it.
         """
-        store = importlib.import_module("quorumhash.index.store")
-        file = store.SegmentFile(path, n_bits, readonly=readonly, checks_ids=False)
+        from quorumhash.index.store import SegmentFile  # sqlite3 is loaded for durable files only
+
+        file = SegmentFile(path, n_bits, readonly=readonly, checks_ids=False)
         try:
             return cls(file.n_bits, journal=file, **options)
         except BaseException:
