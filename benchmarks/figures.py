@@ -124,7 +124,8 @@ def brief(name: str) -> str:
                 body.append([SHOWN[metric], row, *figures])
         text += table([dataset, "", *(cell.split()[0] for cell in cells)], body) + "\n"
     return text + (
-        f"64 bits; training rows, database and queries damaged; {report['runs']:,} runs. "
+        f"64 bits; training rows, database and queries damaged; {report['runs']:,} runs. A rival with one seed stands with "
+        "that seed's figure; ratios compare it on that seed alone. "
         f"`quorumhash bench run benchmarks/quality/{name}.toml --jobs 2`, `benchmarks/results/{name}.json`\n"
     )
 
@@ -206,6 +207,16 @@ def quorum_ablation() -> str:
         body = [[row["method"], *(f"{row[c]:.3f}" if c in row else "" for c in columns)] for row in rows]
         text += table([name, *columns], body) + "\n"
     return text + f"{report['what']}. `{report['command']}`\n"
+
+
+def labels() -> str:
+    """MAP by number of labels."""
+    report = results("labels")
+    rows = []
+    for name, kinds in report["datasets"].items():
+        rows += [[f"{name}, {kind}", *(f"{figure:.3f}" for figure in found.values())] for kind, found in kinds.items()]
+    header = ["data", "no labels", "50", "200", "all rows labelled"]
+    return table(header, rows) + f"\n{report['what']}. `{report['command']}`\n"
 
 
 def quorum_cost() -> str:
@@ -486,6 +497,7 @@ FIGURES = {
     "picture_features": picture_features,
     "quorum_ablation": quorum_ablation,
     "quorum_cost": quorum_cost,
+    "labels": labels,
     "stores": stores,
     "durability": durability,
     "search_nearest": search_nearest,
