@@ -124,8 +124,8 @@ def brief(name: str) -> str:
                 body.append([SHOWN[metric], row, *figures])
         text += table([dataset, "", *(cell.split()[0] for cell in cells)], body) + "\n"
     return text + (
-        f"64 bits; training rows, database and queries damaged; {report['runs']:,} runs. A rival with one seed stands with "
-        "that seed's figure; ratios compare it on that seed alone. "
+        f"64 bits; training rows, database and queries damaged; {report['runs']:,} runs. A rival with one seed "
+        "stands with that seed's figure; ratios compare it on that seed alone. "
         f"`quorumhash bench run benchmarks/quality/{name}.toml --jobs 2`, `benchmarks/results/{name}.json`\n"
     )
 

@@ -1,10 +1,10 @@
-"""What a few labels are worth: quorum for groups without labels, with 50, with 200 and with all, whole and swapped views.
+"""What a few labels are worth: quorum for groups without labels, with 50, with 200, with all; whole and swapped views.
 
     python benchmarks/quality/labels.py [--bits 64] [--seeds 3] [--out benchmarks/results/labels.json]
 
-Data: digits (bundled); mfeat and COCO-5 (4,000 rows) too where QUORUMHASH_DATA holds them. The first rows of the training
-set, which stand in random order, are labelled. MAP over the whole ranking, means over the seeds of the damage and of the
-method.
+Data: digits (bundled); mfeat and COCO-5 (4,000 rows) too where QUORUMHASH_DATA holds them. The first rows of the
+training set, which stand in random order, are labelled. MAP over the whole ranking, means over the seeds of the damage
+and of the method.
 """
 
 from __future__ import annotations
