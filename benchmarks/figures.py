@@ -433,9 +433,11 @@ def deep_rival() -> str:
     report, panel = results("deep_rival"), results("panel")["grids"]["main"]
     rows = []
     for dataset, cells in report["cells"].items():
-        for cell, found in cells.items():
+        for cell, equal in cells.items():
             row = [f"{dataset}, {cell.split()[0]}"]
+            weighted = report["weighted_cells"].get(dataset, {}).get(cell, equal)
             for metric in ("map", RECALL[dataset]):
+                found = max(equal, weighted, key=lambda figures: figures[metric][0])
                 beside = {name: m[metric][0] for name, m in panel[dataset].get(cell, {}).items() if metric in m}
                 rivals = {name: figure for name, figure in beside.items() if name in HASHERS}
                 own = [figure for name, figure in beside.items() if name in OWN]

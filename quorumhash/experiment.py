@@ -115,10 +115,10 @@ def run_setting(
     views = without_damage(damaged) if setting.role == ORACLE else damaged.views
     if setting.is_row_normalised:
         views = row_normalised_views(views, dataset.train_rows)
-    if setting.role == PEER:
-        return _peer_outcome(setting, dataset, views)
     if weights is not None:
         views = weighted_views(views, dataset.train_rows, weights, is_joined=setting.weights == AUTO_JOINED)
+    if setting.role == PEER:
+        return _peer_outcome(setting, dataset, views)
     hasher = _new_hasher(setting, dataset)
     training = views[dataset.train_rows]
     fits, reason = hasher.handles(training)

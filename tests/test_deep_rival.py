@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quorumhash import Views
+
 pytestmark = pytest.mark.extra
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "quality" / "deep_rival.py"
@@ -93,3 +95,13 @@ def test_the_whole_run_writes_every_cell(deep, tmp_path, capsys):
     assert report["cells"]["digits"]["clean 0 both 16"]["map"][0] > 0.3  # chance: 0.1
     assert report["provenance"]["device"] == "cpu"
     assert str(tmp_path) not in out.read_text()
+
+
+def test_weights_scale_views_and_drop_those_without(deep, torch):
+    rng = np.random.default_rng(0)
+    views = Views({name: rng.standard_normal((50, 3)) for name in "abc"})
+    plain, _ = deep.tensors(views, np.arange(50), "cpu")
+    weighted, present = deep.tensors(views, np.arange(50), "cpu", {"a": 3.0, "b": 0.0, "c": 1.0})
+    assert present.shape == (50, 2)
+    assert torch.allclose(weighted[0], 1.5 * plain[0])
+    assert torch.allclose(weighted[1], 0.5 * plain[2])

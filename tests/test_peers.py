@@ -132,3 +132,14 @@ def test_bits_have_no_say_in_a_peer_with_a_bit_per_feature():
 
     assert key("sign", 32) == key("sign", 64) != key("sign_rescored", 64)
     assert key("pq", 32) != key("pq", 64)
+
+
+def test_a_peer_sees_weighted_views(monkeypatch):
+    seen = []
+    monkeypatch.setitem(PEERS, "sign", lambda data: seen.append(data) or peers.sign(data))
+    digits = thinned(load_dataset("digits"), 300)
+    weights = dict.fromkeys(digits.views.names, 0.0) | {"pixels": 1.0}
+    run_setting(Setting("sign", 0, role="peer", weights="auto"), digits, weights=weights)
+    assert seen[0].views.names == ("pixels",)
+    one, other = Setting("sign", 0, role="peer", weights="auto"), Setting("sign", 0, role="peer")
+    assert run_key(one) != run_key(other)

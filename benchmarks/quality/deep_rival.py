@@ -7,7 +7,8 @@ Every view has an encoder; their mean over the views an item has becomes a code,
 While it learns, views are dropped, taken from other items, and made noisy: the code has to be that of the views as they
 came. Bits come from a tanh that grows steeper or from signs whose gradient is passed straight through. Eight settings,
 as for every method (benchmarks/quality/tuning.toml): the mean of MAP and R10@10 on validation queries of digits and
-mfeat, clean and swap, decides. Then the panel's cells, measured as every run of the panel.
+mfeat, clean and swap, decides. Then the panel's cells, measured as every run of the panel; on COCO-5 also with views
+weighted as quorum weighs them, as every rival of the panel has them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import json
 import time
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,8 @@ from torch import nn
 
 from quorumhash.atomic import replacing
 from quorumhash.bench.provenance import provenance
-from quorumhash.bench.settings import Setting
+from quorumhash.bench.settings import AUTO, EQUAL, Setting
+from quorumhash.bench.weighting import automatic_weights
 from quorumhash.codes import pack_bits
 from quorumhash.datasets import Dataset, load_dataset, thinned, validation_cut
 from quorumhash.engines import open_engine
@@ -42,7 +45,9 @@ from quorumhash.views import Views
 DAMAGES = {"clean": 0.0, "swap": 0.2, "noise": 0.3, "zero": 0.3}  # rates of the panel
 TUNED_ON = (("digits", "mfeat"), ("clean", "swap"))
 ROWS = {"coco5": 4000}
+WEIGHTED = ("coco5",)  # on the other two automatic weights are equal
 METRICS = ("map", "recall_10", "recall_100")
+CELLS = {EQUAL: "cells", AUTO: "weighted_cells"}  # where the report keeps what was run on equal and weighted views
 LARGEST = 10.0  # scaled values are cut off here: noise must not swamp the squares
 STEEPEST = 8.0  # slope of the tanh at the end
 
@@ -163,19 +168,33 @@ def learn(plan: Plan, rows: list[torch.Tensor], present: torch.Tensor, n_bits: i
     return network.eval()
 
 
-def tensors(views: Views, train_rows: Any, device: str) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """All rows of every view, centred and scaled by the training rows, missing values 0; which views items have."""
+def tensors(
+    views: Views, train_rows: Any, device: str, weights: dict[str, float] | None = None
+) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """All rows of every view, centred and scaled by the training rows, missing values 0; which views items have.
+
+    Times their weights, of mean 1 over the views that have any: what a view is fed with and what its errors count.
+    """
+    weights = weights or dict.fromkeys(views.names, 1.0)
+    chosen = [name for name in views if weights[name] > 0]
+    mean = float(np.mean([weights[name] for name in chosen]))
     with open_engine("threads") as engine:
-        scalings = tuple(learn_scalings(views[train_rows], engine).values())
-    parts = separate_rows(scalings, *(np.asarray(views[name]) for name in views))
-    present = np.stack([views.present(name) for name in views], axis=1)
-    moved = [torch.tensor(part.clip(-LARGEST, LARGEST), dtype=torch.float32, device=device) for part in parts]
+        scalings = learn_scalings(views[train_rows], engine)
+    parts = separate_rows(tuple(scalings[name] for name in chosen), *(np.asarray(views[name]) for name in chosen))
+    present = np.stack([views.present(name) for name in chosen], axis=1)
+    moved = [
+        torch.tensor(part.clip(-LARGEST, LARGEST) * (weights[name] / mean), dtype=torch.float32, device=device)
+        for name, part in zip(chosen, parts, strict=True)
+    ]
     return moved, torch.tensor(present, dtype=torch.float32, device=device)
 
 
 def run(plan: Plan, dataset: Dataset, setting: Setting, n_steps: int, device: str) -> dict[str, float]:
     """Damage, learn, encode, measure: one cell for one seed."""
-    rows, present = tensors(damaged_data(dataset, setting).views, dataset.train_rows, device)
+    views, weights = damaged_data(dataset, setting).views, None
+    if setting.weights == AUTO:
+        weights = automatic_weights(views[dataset.train_rows], setting.random_state)
+    rows, present = tensors(views, dataset.train_rows, device, weights)
     train_rows = torch.tensor(dataset.train_rows, device=device)
     started = time.perf_counter()
     training = [view[train_rows] for view in rows], present[train_rows]
@@ -187,8 +206,8 @@ def run(plan: Plan, dataset: Dataset, setting: Setting, n_steps: int, device: st
     return measure_outcome(outcome, relevance_of(dataset), undamaged_neighbours(dataset))
 
 
-def setting_of(dataset: Dataset, damage: str, n_bits: int, seed: int) -> Setting:
-    return Setting("deep", n_bits, damage, DAMAGES[damage], dataset=dataset.name, random_state=seed)
+def setting_of(dataset: Dataset, damage: str, n_bits: int, seed: int, weights: str = EQUAL) -> Setting:
+    return Setting("deep", n_bits, damage, DAMAGES[damage], {}, seed, dataset.name, weights=weights)
 
 
 def tune(given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -216,19 +235,20 @@ def cells(plan: Plan, given: argparse.Namespace, report: dict[str, Any]) -> None
         dataset = load_dataset(name)
         if n_rows := given.max_rows or ROWS.get(name):
             dataset = thinned(dataset, n_rows)
-        for damage, rate in DAMAGES.items():
-            place = f"{damage} {rate:g} both {given.bits}"
-            if place in report["cells"].get(name, {}):
+        weightings = (EQUAL, AUTO) if name in WEIGHTED else (EQUAL,)
+        for weights, (damage, rate) in product(weightings, DAMAGES.items()):
+            place, filled = f"{damage} {rate:g} both {given.bits}", report[CELLS[weights]].setdefault(name, {})
+            if place in filled:
                 continue
-            settings = [setting_of(dataset, damage, given.bits, seed) for seed in range(given.seeds)]
+            settings = [setting_of(dataset, damage, given.bits, seed, weights) for seed in range(given.seeds)]
             found = [run(plan, dataset, setting, given.steps, given.device) for setting in settings]
             means = {
                 metric: [round(float(np.mean(values)), 4), round(float(np.std(values)), 4), given.seeds]
                 for metric in (*METRICS, "lookup", "distinct_codes", "fit_seconds", "bytes_per_item")
                 if (values := [measures[metric] for measures in found])
             }
-            report["cells"].setdefault(name, {})[place] = means
-            print(name, damage, means["map"], means["recall_10"], means["recall_100"], flush=True)
+            filled[place] = means
+            print(name, weights, damage, means["map"], means["recall_10"], means["recall_100"], flush=True)
             write(report, given.out)
 
 
@@ -268,7 +288,7 @@ def main(words: list[str] | None = None) -> None:
         "criterion": "mean of MAP and R10@10 over digits and mfeat, clean and swap, on validation queries",
         "tried": tried,
         "chosen": best["plan"],
-        "cells": earlier.get("cells", {}),
+        **{key: earlier.get(key, {}) for key in CELLS.values()},
     }
     cells(replace(PLANS[0], **best["plan"]), given, report)
     report["seconds"] = round(time.perf_counter() - started + earlier.get("seconds", 0.0), 1)

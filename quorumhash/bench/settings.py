@@ -65,8 +65,10 @@ def simplest(setting: Setting) -> Setting:
         setting = replace(setting, damage=CLEAN, rate=0.0, where=BOTH, damage_options={}, role=role)
     if setting.role in (CHANCE, FLOAT):
         setting = replace(setting, hasher="", parameters={}, is_row_normalised=False)
+    if setting.role in (CHANCE, FLOAT):
+        setting = replace(setting, weights=EQUAL)
     if setting.role in (CHANCE, *CODELESS):
-        setting = replace(setting, weights=EQUAL, is_told_sources=False)
+        setting = replace(setting, is_told_sources=False)
     if setting.role == PEER and setting.hasher in UNSIZED_PEERS:
         setting = replace(setting, n_bits=0)
     if setting.role == FLOAT:
