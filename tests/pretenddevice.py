@@ -1,7 +1,7 @@
 """A CUDA device without one: tensors in the host's memory that say they lie on cuda:0 and refuse to meet others.
 
-What fails on a real device fails here too: a tensor of the host or a NumPy array in an operation with one of the device,
-and reading a tensor of the device as a NumPy array. Numbers and tensors without dimensions may meet anything.
+What fails on a real device fails here too: a tensor of the host or a NumPy array in an operation with one of the
+device, and reading a tensor of the device as a NumPy array. Numbers and tensors without dimensions may meet anything.
 """
 
 import numpy as np

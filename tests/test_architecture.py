@@ -15,8 +15,8 @@ LEVELS = [
     },
     {
         "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download", "evaluation",
-        "features.opencv", "features.pictures", "hashers.labels", "hashers.plain", "index.rescoring", "index.writerlock",
-        "matrices", "modelfile", "patches", "similarity",
+        "features.opencv", "features.pictures", "hashers.labels", "hashers.plain", "index.rescoring",
+        "index.writerlock", "matrices", "modelfile", "patches", "similarity",
     },
     {
         "_native.fallback", "engines.threads", "engines.torchengine", "features.colour_moments", "features.gist",
