@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.settings", "engines.base", "errors",
-        "index", "index.idset", "index.journal", "index.matches", "printing", "progress", "steps", "steps.simplex",
-        "steps.thresholds", "supervision", "tensors",
+        "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "printing", "progress", "steps",
+        "steps.simplex", "steps.thresholds", "supervision", "tensors",
     },
     {
         "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download", "evaluation",
@@ -28,19 +28,19 @@ LEVELS = [
     },
     {
         "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters", "index.adapters.faiss",
-        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.bands",
-        "index.searching", "index.segmentreader", "proximal", "scaling",
+        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.bands", "index.searching",
+        "index.segmentreader", "proximal", "scaling",
     },
     {
         "checks", "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "index.codetable",
-        "index.store", "landmarks", "nested", "querykernel", "steps.agreement", "steps.directions",
-        "steps.smoothness", "sweeps", "targets",
+        "index.store", "landmarks", "nested", "querykernel", "steps.agreement", "steps.directions", "steps.smoothness",
+        "sweeps", "targets",
     },
     {
         "calibration", "consensus", "coordinates", "datasets.idx", "evidence", "features.visual_words",
-        "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.items", "index.pairing",
-        "index.planning", "kernelspace", "nearness", "repair", "steps.averagedgraph", "steps.components",
-        "steps.latentbits", "steps.lineartargets", "viewoptions",
+        "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.devicetable",
+        "index.items", "index.pairing", "index.planning", "kernelspace", "nearness", "repair", "steps.averagedgraph",
+        "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {
         "encoding", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh",
@@ -66,7 +66,7 @@ LEVELS = [
 ]  # fmt: skip
 OPTIONAL = {
     "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "pyarrow", "psycopg",
-    "pymilvus",
+    "pymilvus", "triton",
 }  # fmt: skip
 
 

@@ -1,12 +1,12 @@
 """Triton kernels of the search on a device: which tiles of rows hold a match, then the matches in those tiles.
 
-    mark     for every query and tile of rows: is any row of the tile nearer than the query's limit? All pairs of a query
-             and a row pass through here, so it does little per pair: a product of signs on the matrix units (or xor and
-             popcount), and the largest product of each query. Nothing is stored but the numbers of tiles with a match.
+    mark     for every query and tile of rows: is any row of the tile nearer than the query's limit? All pairs of a
+             query and a row pass through here, so it does little per pair: a product of signs on the matrix units (or
+             xor and popcount), and the largest product of each query. Nothing is stored but the numbers of tiles.
     collect  the distances of one query to the rows of its marked tiles, and the rows nearer than the limit
 
-A code is W words of 64 bits; with signs for bits, the product of two codes is 64 W - 2 (number of bits that differ): padding
-bits are alike and count nothing. Small whole numbers: int8 factors and int32 sums are exact.
+A code is W words of 64 bits; with signs for bits, the product of two codes is 64 W - 2 (number of bits that differ):
+padding bits are alike and count nothing. Small whole numbers: int8 factors and int32 sums are exact.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ try:
 except ImportError:  # it comes with the CUDA build of torch only
     triton = None
 
-TILE = 256  # rows
-QUERIES = 128  # that share a load of a tile
-NOWHERE = 2**62  # a key of no row
-POSITION_BITS = 40  # a key is distance << 40 | position
+SHAPES = {"products": (64, 256, 4), "popcount": (64, 256, 8)}  # queries, rows of a tile, warps of a program
 
 
 def is_available() -> bool:
@@ -117,7 +114,7 @@ if triton is not None:
         limit = tl.load(limits + q)
         n_marked = tl.minimum(tl.load(counts + q), capacity)
         n_kept = 0
-        for i in range(0, n_marked):
+        for i in range(n_marked):
             tile = tl.load(marked + q * capacity + i).to(tl.int64)
             places = first + tile * TILE + tl.arange(0, TILE)
             is_row = places < last
@@ -141,6 +138,7 @@ def collect_near(
     limits: Any,
     span: tuple[int, int],
     capacity: int,
+    shape: tuple[int, int, int] | None = None,
 ) -> tuple[Any, Any, Any]:
     """Keys (q, capacity) of rows `span` nearer than each query's limit, how many (q,), and how many tiles (q,).
 
@@ -148,21 +146,18 @@ def collect_near(
     (n, W) are int64 words, `query_signs` (q, 64 W) int8, `limits` (q,) int32 products that must be surpassed.
     """
     (first, last), (n_queries, n_words) = span, queries.shape
+    together, tile, n_warps = shape or SHAPES[method]
     marked = rows.new_empty((n_queries, capacity), dtype=limits.dtype)
     found = rows.new_empty((n_queries, capacity))
     counts, n_found = limits.new_zeros(n_queries), limits.new_zeros(n_queries)
-    grid = (-(-(last - first) // TILE),)
-    common = marked, counts, n_queries, first, last, capacity
+    grid = (-(-(last - first) // tile),)
+    common = rows, limits, marked, counts, n_queries, first, last, capacity
+    sizes = {"N_WORDS": n_words, "TILE": tile}
     if method == "popcount":
-        mark_bit_counts[grid](
-            queries, rows, limits, *common, N_WORDS=n_words, QUERIES=64, TILE=TILE, HAS_POPC=rows.is_cuda, num_warps=8
-        )
+        mark_bit_counts[grid](queries, *common, **sizes, QUERIES=together, HAS_POPC=rows.is_cuda, num_warps=n_warps)
     else:
-        mark_products[grid](
-            query_signs, rows, limits, *common, N_WORDS=n_words, QUERIES=QUERIES, TILE=TILE, num_warps=8, num_stages=3
-        )
+        mark_products[grid](query_signs, *common, **sizes, QUERIES=together, num_warps=n_warps, num_stages=3)
     collect_marked[(n_queries,)](
-        queries, rows, limits, marked, counts, found, n_found, first, last, capacity, N_WORDS=n_words, TILE=TILE,
-        num_warps=4,
-    )  # fmt: skip
+        queries, rows, limits, marked, counts, found, n_found, first, last, capacity, **sizes, num_warps=4
+    )
     return found, n_found, counts
