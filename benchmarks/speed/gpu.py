@@ -346,7 +346,7 @@ def main() -> None:
     started = time.perf_counter()
     facts: dict[str, Any] = {
         "what": "one GPU: fit and transform of QuorumHasher, fit of ConsensusHasher, exact Hamming search",
-        "command": f"python benchmarks/speed/gpu.py --rows {options.rows} --codes {options.codes} --device {options.device}",
+        "command": f"python benchmarks/speed/gpu.py --rows {options.rows} --codes {options.codes}",
         "seed": 0,
         "device": torch.cuda.get_device_name() if options.device != "cpu" else "cpu",
         "torch": torch.__version__,

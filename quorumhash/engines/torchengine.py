@@ -23,6 +23,7 @@ from quorumhash.tensors import host_array, is_tensor
 SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 32_768  # rows, on a device
 ROW_COPIES, ROW_NUMBERS = 8, 4096  # a row in work: its features some eight times over, kernels and targets; float64
 SHARE_IN_WORK = 0.5  # of the budget; the rest is for what is kept
+SMALL_SHARE = 1 / 64  # of the budget: a matrix of the host that is so small is copied once, not for every walk
 N_CACHED = 8  # models whose tensors are kept for the next call
 
 
@@ -34,6 +35,7 @@ class _Given(Rows):
         self.n_rows = int(matrix.shape[0])
         self.bounds = [slice(s, min(s + block_rows, self.n_rows)) for s in range(0, self.n_rows, block_rows)]
         self.n_blocks = len(self.bounds)
+        self.copies: dict[int, Any] = {}  # of blocks on the device, where the whole matrix is small
 
 
 class _Made(Rows):
@@ -217,7 +219,12 @@ class TorchEngine(Engine):
         bounds = rows.bounds[i]
         if is_tensor(rows.matrix):
             return rows.matrix[bounds].to(self.device)
-        return self._tensor(dense_rows(rows.matrix, bounds))
+        if i in rows.copies:
+            return rows.copies[i]
+        block = self._tensor(dense_rows(rows.matrix, bounds))
+        if self.device.type != "cpu" and rows.n_blocks * block.nbytes <= SMALL_SHARE * self._budget():
+            rows.copies[i] = block
+        return block
 
     def _kept(self, block: Any) -> Any:
         """A block that map_rows made, on the host where the device's budget is used up."""
