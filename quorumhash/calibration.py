@@ -158,6 +158,7 @@ def log_p_rows(curve: Curve, statistic: Any) -> Any:
     """The log p-value (n,) of each statistic: linear in log p between points, constant beyond the last."""
     xp = array_namespace(statistic)
     x, y = xp.asarray(curve.statistic), xp.asarray(curve.log_p)
+    statistic = statistic + 0.0  # on its own, no longer a column of a table: torch warns of those
     at = xp.clip(xp.searchsorted(x, statistic, side="right") - 1, 0, x.shape[0] - 2)
     share = xp.clip((statistic - x[at]) / (x[at + 1] - x[at]), 0.0, 1.0)
     return xp.clip(y[at] + share * (y[at + 1] - y[at]), None, 0.0)

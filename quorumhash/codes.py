@@ -11,6 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace, device, is_numpy_array
 
 from quorumhash.errors import ParameterError
 
@@ -65,6 +66,27 @@ def pack_bits(bits: npt.ArrayLike) -> Bytes:
             f"bits must be 0 or 1, got {values[row, bit]} at row {row}, bit {bit}; use scores_to_bits for real scores."
         )
     return np.packbits(values.astype(bool), axis=1)
+
+
+def code_rows(scores: Any, packed: bool) -> Any:
+    """Codes of one block of scores (n, n_bits), NumPy or torch, and (1,) how many of the scores are no numbers.
+
+    Packed as `pack_bits` does, or one byte a bit.
+    """
+    xp = array_namespace(scores)
+    bits = xp.astype(scores >= 0, xp.uint8)
+    n_missing = xp.sum(xp.astype(xp.isnan(scores), xp.int64))[None]
+    if not packed:
+        return bits, n_missing
+    if is_numpy_array(bits):
+        return np.packbits(bits, axis=1), n_missing
+    n_rows, n_bits = bits.shape
+    padding = xp.zeros((n_rows, -n_bits % 8), dtype=xp.uint8, device=device(bits))
+    octets = xp.reshape(xp.concat([bits, padding], axis=1), (n_rows, -1, 8))
+    total = octets[:, :, 0]
+    for place in range(1, 8):
+        total = total * 2 + octets[:, :, place]
+    return total, n_missing
 
 
 def unpack_bits(codes: npt.ArrayLike, n_bits: SupportsIndex) -> Bytes:

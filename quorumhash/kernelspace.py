@@ -170,10 +170,11 @@ def kernel_scores(
     projection: npt.NDArray[np.float64],
     bias: npt.NDArray[np.float64],
     engine: Engine,
-) -> npt.NDArray[np.float64]:
+) -> Rows:
     """Scores (n, p) of hash functions that are linear in the mean kernel."""
     walked = walked_views(views, engine)
-    return engine.get(engine.map_rows(mean_kernel_scores, tuple(kernels.values()), projection, bias, *walked))
+    scores: Rows = engine.map_rows(mean_kernel_scores, tuple(kernels.values()), projection, bias, *walked)
+    return scores
 
 
 def put_presence(views: Views, engine: Engine) -> Rows:

@@ -1,7 +1,7 @@
 """One matrix of one view: what is accepted, what is refused, and which of its values are missing.
 
-Used by the gate (views.py) alone. Matrices are kept as they came (dtype, order, memory map, sparse); nothing is
-copied unless it has to be. A sentence of refusal names the view and the place.
+Used by the gate (views.py) alone. Matrices are kept as they came (dtype, order, memory map, sparse, tensor on a
+device); nothing is copied unless it has to be. A sentence of refusal names the view and the place.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.errors import ViewsError, ViewsTypeError
+from quorumhash.tensors import host_array, is_tensor, tensor_presence
 
-Matrix = Any  # 2-D numpy array (or memory map) of numbers, or a scipy CSR matrix
+Matrix = Any  # 2-D numpy array (or memory map) of numbers, a scipy CSR matrix, or a torch tensor
 
 LARGEST_VALUE = 1e100  # beyond this, squared distances overflow
 SCAN_VALUES = 4_000_000  # values looked at in one go, so that a memory map is never read whole
@@ -28,12 +29,16 @@ def is_sparse(matrix: Matrix) -> bool:
 def dense_rows(matrix: Matrix, rows: slice | npt.NDArray[np.intp]) -> npt.NDArray[Any]:
     """Rows of a matrix as an ordinary 2-D array, in the matrix's own dtype."""
     part = matrix[rows]
+    if is_tensor(part):
+        return host_array(part)
     return np.asarray(part.toarray() if is_sparse(part) else part)
 
 
 def as_matrix(name: str, value: Any) -> Matrix:
-    """Turn one view as given into a 2-D array of numbers or a CSR matrix, or refuse it."""
-    if is_sparse(value):
+    """Turn one view as given into a 2-D array of numbers, a CSR matrix or a plain tensor, or refuse it."""
+    if is_tensor(value):
+        matrix = _plain_tensor(name, value)
+    elif is_sparse(value):
         matrix = value.tocsr()
         if not matrix.has_canonical_format:  # an entry given twice is the sum of both, also where one is NaN
             matrix = matrix.copy()
@@ -50,15 +55,25 @@ def as_matrix(name: str, value: Any) -> Matrix:
     if matrix.ndim != 2:
         raise ViewsError(
             f"view {name!r} must be 2-D (rows are items, columns are features), got {matrix.ndim}-D of "
-            f"shape {matrix.shape}. Reshape your data: array.reshape(-1, 1) for one feature, (1, -1) for one item."
+            f"shape {tuple(matrix.shape)}. Reshape your data: array.reshape(-1, 1) for one feature, (1, -1) for one "
+            "item."
         )
-    if matrix.dtype.kind not in "fiub":
+    if not is_tensor(matrix) and matrix.dtype.kind not in "fiub":
         matrix = _to_numbers(name, matrix)
     if matrix.shape[1] == 0:
         raise ViewsError(
-            f"view {name!r} is empty: it has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
+            f"view {name!r} is empty: it has 0 feature(s) (shape={tuple(matrix.shape)}) while a minimum of 1 is "
+            "required."
         )
     return matrix
+
+
+def _plain_tensor(name: str, tensor: Any) -> Any:
+    if str(tensor.layout) != "torch.strided":
+        raise ViewsError(f"view {name!r} is a sparse tensor: give a dense one, or a scipy CSR matrix.")
+    if tensor.is_complex():
+        raise ViewsError(f"view {name!r}: Complex data not supported; give real and imaginary parts as features.")
+    return tensor.detach()
 
 
 def _from_sequence(name: str, value: Any) -> npt.NDArray[Any]:
@@ -105,6 +120,11 @@ def _first_non_number(matrix: npt.NDArray[Any]) -> tuple[int, int]:
 
 def present_rows(name: str, matrix: Matrix) -> tuple[npt.NDArray[np.bool_], bool]:
     """Read a matrix once: which rows hold any value, and whether any value is missing. Refuses inf."""
+    if is_tensor(matrix):
+        present, any_missing, wrong = tensor_presence(matrix, LARGEST_VALUE)
+        if wrong is not None:
+            _refuse_value(name, *wrong)
+        return present, any_missing
     present = np.ones(matrix.shape[0], dtype=bool)
     if matrix.dtype.kind != "f":
         return present, False

@@ -156,7 +156,8 @@ def moment_rows(
     gram = [rows.T @ everything]
     gram += [collect_at_landmarks(*tie, everything, size) for tie, size in zip(ties, sizes, strict=True)]
     if labels is None:
-        return xp.sum(everything, axis=0), xp.concat(gram, axis=0), xp.zeros((0, 0), dtype=rows.dtype)
+        nothing = xp.zeros((0, 0), dtype=rows.dtype, device=device(rows))
+        return xp.sum(everything, axis=0), xp.concat(gram, axis=0), nothing
     labels = xp.astype(labels, rows.dtype)
     shown = xp.concat([labels, xp.astype(xp.any(labels != 0, axis=1, keepdims=True), rows.dtype)], axis=1)
     at_landmarks = [collect_at_landmarks(*tie, shown, size) for tie, size in zip(ties, sizes, strict=True)]

@@ -98,8 +98,17 @@ def put_views(views: Views, engine: Engine) -> list[Rows | None]:
 
 
 def linear_scores(
-    views: Views, scalings: dict[str, Scaling], projection: npt.NDArray[np.float64], engine: Engine
-) -> npt.NDArray[np.float64]:
-    """Scores (n, p) of hash functions that are linear in the joined views."""
-    rows = put_views(views, engine)
-    return engine.get(engine.map_rows(joined_scores, tuple(scalings.values()), projection, *rows))
+    views: Views,
+    scalings: dict[str, Scaling],
+    projection: npt.NDArray[np.float64],
+    engine: Engine,
+    thresholds: npt.NDArray[np.float64] | float = 0.0,
+) -> Rows:
+    """Scores (n, p) of hash functions that are linear in the joined views, less their thresholds (p,)."""
+    walked = put_views(views, engine)
+    scores: Rows = engine.map_rows(_threshold_scores, tuple(scalings.values()), projection, thresholds, *walked)
+    return scores
+
+
+def _threshold_scores(scalings: tuple[Scaling, ...], projection: Any, thresholds: Any, *blocks: Any) -> Any:
+    return joined_scores(scalings, projection, *blocks) - thresholds

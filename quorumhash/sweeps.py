@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from quorumhash.proximal import row_norms, row_shrinkage, shrink_entries
 
@@ -40,13 +40,15 @@ class Pull:
 def sweep_rows(sweep: Sweep, error_norm: str, pull: Pull | None, targets: Any, kernel: Any, *rest: Any) -> Any:
     """One block of a sweep, in place: kernel, duals, and facts (1, 3): largest residual; error norm and misfit before.
 
-    Walked in slices small enough for the cache: a sweep is some thirty passes over a slice and three products.
+    Walked in slices small enough for a processor's cache: a sweep is some thirty passes over a slice and three
+    products. A device takes the block whole: it waits for every call, and its cache holds no slice worth a call.
     """
     xp = array_namespace(kernel)
+    slice_rows = SLICE_ROWS if str(device(kernel)) == "cpu" else max(kernel.shape[0], 1)
     n_views = len(rest) // 2
     facts = []
-    for start in range(0, kernel.shape[0], SLICE_ROWS):
-        rows = slice(start, start + SLICE_ROWS)
+    for start in range(0, kernel.shape[0], slice_rows):
+        rows = slice(start, start + slice_rows)
         parts = [part[rows] for part in rest]
         wanted = None if targets is None else targets[rows]
         facts.append(

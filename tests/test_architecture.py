@@ -10,17 +10,17 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.settings", "engines.base", "errors",
-        "index", "index.idset", "index.journal", "index.matches", "printing", "progress", "steps", "steps.simplex",
-        "steps.thresholds", "supervision",
+        "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "printing", "progress", "steps",
+        "steps.simplex", "steps.thresholds", "supervision", "tensors",
     },
     {
         "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download", "evaluation",
-        "features.opencv", "features.pictures", "hashers.plain", "index.rescoring", "index.writerlock", "matrices",
-        "modelfile", "patches", "similarity",
+        "features.opencv", "features.pictures", "hashers.labels", "hashers.plain", "index.rescoring",
+        "index.writerlock", "matrices", "modelfile", "patches", "similarity",
     },
     {
-        "_native.fallback", "engines.threads", "features.colour_moments", "features.gist", "features.wavelet_texture",
-        "index.arguments", "index.segments", "overlap", "report", "views",
+        "_native.fallback", "engines.threads", "engines.torchengine", "features.colour_moments", "features.gist",
+        "features.wavelet_texture", "index.arguments", "index.segments", "overlap", "report", "views",
     },
     {
         "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
@@ -28,19 +28,19 @@ LEVELS = [
     },
     {
         "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters", "index.adapters.faiss",
-        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.bands",
-        "index.searching", "index.segmentreader", "proximal", "scaling",
+        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.bands", "index.searching",
+        "index.segmentreader", "proximal", "scaling",
     },
     {
         "checks", "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "index.codetable",
-        "index.store", "landmarks", "nested", "querykernel", "steps.agreement", "steps.directions",
-        "steps.smoothness", "sweeps", "targets",
+        "index.store", "landmarks", "nested", "querykernel", "steps.agreement", "steps.directions", "steps.smoothness",
+        "sweeps", "targets",
     },
     {
         "calibration", "consensus", "coordinates", "datasets.idx", "evidence", "features.visual_words",
-        "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.items", "index.pairing",
-        "index.planning", "kernelspace", "nearness", "repair", "steps.averagedgraph", "steps.components",
-        "steps.latentbits", "steps.lineartargets", "viewoptions",
+        "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.devicetable",
+        "index.items", "index.pairing", "index.planning", "kernelspace", "nearness", "repair", "steps.averagedgraph",
+        "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {
         "encoding", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh",
@@ -66,7 +66,7 @@ LEVELS = [
 ]  # fmt: skip
 OPTIONAL = {
     "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "pyarrow", "psycopg",
-    "pymilvus",
+    "pymilvus", "triton",
 }  # fmt: skip
 
 
@@ -108,6 +108,7 @@ def test_no_hasher_imports_another():
     hashers = {name for name in files() if name.startswith("hashers.")} - {
         "hashers.base",
         "hashers.columns",
+        "hashers.labels",
         "hashers.plain",
     }
     for name in hashers:

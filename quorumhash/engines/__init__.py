@@ -9,7 +9,7 @@ __all__ = ["Engine", "Rows", "open_engine"]
 
 
 def open_engine(engine: str | Engine) -> Engine:
-    """The engine of that name, or the one given.
+    """The engine of that name, or the one given: "threads", "torch", "torch:cuda", "torch:cuda:1".
 
     >>> type(open_engine("threads")).__name__
     'ThreadsEngine'
@@ -20,4 +20,8 @@ def open_engine(engine: str | Engine) -> Engine:
         from quorumhash.engines.threads import ThreadsEngine
 
         return ThreadsEngine()
-    raise ParameterError(f"engine must be 'threads' or an Engine, got {engine!r}.")
+    if isinstance(engine, str) and engine.partition(":")[0] == "torch":
+        from quorumhash.engines.torchengine import TorchEngine
+
+        return TorchEngine(engine.partition(":")[2] or "cpu")
+    raise ParameterError(f"engine must be 'threads', 'torch', 'torch:cuda' or an Engine, got {engine!r}.")

@@ -27,6 +27,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+N_BLOCKS = 16  # where the user does not say, rows are cut into about so many blocks ...
+SMALLEST_BLOCK, LARGEST_BLOCK = 128, 2048  # ... of no fewer and no more rows: enough to share out, small enough to hold
+
 
 class Rows:
     """A handle on an array with one row per item, cut into blocks that the engine keeps."""
@@ -66,6 +69,18 @@ class Engine(ABC):
         """A host generator."""
         return np.random.default_rng(seed)
 
+    def plan(self, n_features: int, memory_budget: float | None = None) -> None:  # noqa: B027
+        """Hear, before the first put, how wide rows are and how many bytes the work may take; blocks may follow it."""
+
+    def answer(self, rows: Rows, given: Any) -> Any:  # noqa: ARG002
+        """All rows as the caller gets them who gave this matrix: a host array; on a device, tensors for tensors."""
+        return self.get(rows)
+
+    @property
+    def rows_at_once(self) -> int | None:
+        """Rows whose results may be held at a time where they are not needed together; None: any number."""
+        return None
+
     def __enter__(self) -> Engine:
         return self
 
@@ -73,3 +88,12 @@ class Engine(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let go of threads, device memory or connections."""
+
+
+def default_block_rows(n_rows: int) -> int:
+    """Rows per block from the number of rows alone, so that it is the same on every machine.
+
+    >>> [default_block_rows(n) for n in (10, 1_500, 10_000, 1_000_000)]
+    [128, 128, 640, 2048]
+    """
+    return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, 64 * -(-n_rows // (64 * N_BLOCKS))))

@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
-from quorumhash.engines.base import Engine, Rows
+from quorumhash.engines.base import LARGEST_BLOCK, Engine, Rows, default_block_rows
 from quorumhash.errors import ParameterError
 from quorumhash.matrices import Matrix, dense_rows
 
-N_BLOCKS = 16  # where the user does not say, rows are cut into about so many blocks ...
-SMALLEST_BLOCK, LARGEST_BLOCK = 128, 2048  # ... of no fewer and no more rows: enough to share out, small enough to hold
+BLOCKS_AT_ONCE = 16  # of every thread, where results are needed a part at a time
 
 
 class _Given(Rows):
@@ -103,6 +102,11 @@ class ThreadsEngine(Engine):
         """Give BLAS its threads back."""
         self._limits.pop().__exit__(kind, error, trace)
 
+    @property
+    def rows_at_once(self) -> int:
+        """Some blocks for every thread."""
+        return BLOCKS_AT_ONCE * self.n_threads * (self.block_rows or LARGEST_BLOCK)
+
     def put(self, matrix: Any) -> Rows:
         """Keep a reference; blocks are slices of it."""
         return _Given(matrix, self.block_rows or default_block_rows(int(matrix.shape[0])))
@@ -157,15 +161,6 @@ class ThreadsEngine(Engine):
         results: Any = self._pool.map(work, range(n_blocks))
         with self._blas.limit(limits=1), closing(results):
             yield from results
-
-
-def default_block_rows(n_rows: int) -> int:
-    """Rows per block from the number of rows alone, so that it is the same on every machine.
-
-    >>> [default_block_rows(n) for n in (10, 1_500, 10_000, 1_000_000)]
-    [128, 128, 640, 2048]
-    """
-    return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, 64 * -(-n_rows // (64 * N_BLOCKS))))
 
 
 def _keep_freed_memory() -> None:

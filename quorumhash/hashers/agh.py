@@ -134,9 +134,10 @@ class AnchorGraphHasher(BaseHasher):
         )  # fmt: skip
         self.thresholds_ = second_thresholds(neighbours, totals, self.table_[:, :n_second], engine)
 
-    def _scores(self, views: Views, engine: Engine) -> FloatArray:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         neighbours = put_neighbours(views, self.scalings_, self.graph_, engine)
-        return engine.get(engine.map_rows(_both_layers, *neighbours, self.table_, self.thresholds_))
+        scores: Rows = engine.map_rows(_both_layers, *neighbours, self.table_, self.thresholds_)
+        return scores
 
 
 def _both_layers(positions: Any, weights: Any, table: Any, thresholds: Any) -> Any:

@@ -9,24 +9,26 @@ file can hold them without pickle; `about` holds the facts of the page of method
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from quorumhash import modelfile
-from quorumhash.codes import hamming_distances, n_bytes, pack_bits, scores_to_bits
-from quorumhash.engines import Engine, open_engine
+from quorumhash.codes import code_rows, hamming_distances, n_bytes, scores_to_bits
+from quorumhash.engines import Engine, Rows, open_engine
 from quorumhash.errors import ParameterError, RefusedError, ViewsError
 from quorumhash.evaluation import mean_average_precision, shared_labels
 from quorumhash.hashers.columns import check_columns, learn_columns
+from quorumhash.hashers.labels import checked_labels, checked_pairs, same_labels
 from quorumhash.hashers.plain import to_plain
 from quorumhash.views import Views
 
@@ -70,7 +72,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
         raise NotImplementedError
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         raise NotImplementedError
 
     def fit(
@@ -93,18 +95,20 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         similar_pairs : array (n_pairs, 2), optional
             Rows known to be alike, for methods that use them; the others refuse them.
         engine : str or Engine
-            Where the rows live and are walked; not stored in the model.
+            Where the rows live and are walked: "threads", "torch", "torch:cuda", or an Engine; not stored in the model.
         memory_budget : int, optional
-            Bytes the solver's state may take; a method that needs more refuses before it starts.
+            Bytes the work may take, on the device where there is one: blocks follow it, and a method whose state needs
+            more refuses before it starts.
         """
         views = Views(X)
-        labels = None if y is None else _checked_labels(y, len(views))
+        labels = None if y is None else checked_labels(y, len(views))
         seed = _seed(self.random_state)
         self._training_labels = labels
-        self._training_pairs = None if similar_pairs is None else _checked_pairs(similar_pairs, len(views))
+        self._training_pairs = None if similar_pairs is None else checked_pairs(similar_pairs, len(views))
         try:
             self._check_setting(views, similar_pairs, memory_budget)
             with open_engine(engine) as opened:
+                opened.plan(views.shape[1], memory_budget)
                 self._fit(views, opened, seed)
         finally:
             del self._training_labels, self._training_pairs
@@ -157,26 +161,43 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return Views(X).aligned(self.view_widths_, type(self).__name__)
 
     def decision_function(self, X: Any, *, engine: EngineLike = "threads", **options: Any) -> npt.NDArray[np.float64]:
-        """Scores before the sign, (n, n_bits): how sure each bit is; for asymmetric search."""
-        views = self._entered(X)
-        for name in set(options) - set(self.call_options):
-            known = ", ".join(("engine", "packed", *self.call_options))
-            raise ParameterError(f"{name} is no option of {type(self).__name__} at this call: it knows {known}.")
-        with open_engine(engine) as opened:
-            scores: Callable[..., npt.NDArray[np.float64]] = self._scores  # of a method with options of its own
-            return scores(views, opened, **options)
+        """Scores before the sign, (n, n_bits): how sure each bit is; for asymmetric search.
+
+        Tensors in and a torch engine give tensors on its device; everything else gives NumPy arrays.
+        """
+        scores: npt.NDArray[np.float64] = self._walked(X, engine, options, lambda scores, _: scores)
+        return scores
 
     def transform(
         self, X: Any, *, packed: bool = True, engine: EngineLike = "threads", **options: Any
     ) -> npt.NDArray[np.uint8]:
         """Codes, uint8: (n, ceil(n_bits / 8)) packed as np.packbits does, or (n, n_bits) of 0 and 1.
 
-        `options` are those of the method; most have none.
+        `options` are those of the method; most have none. Tensors as in `decision_function`.
         """
         if not packed and _get_output_config("transform", self)["dense"] != "default":
             raise ParameterError("packed=False gives plain arrays: call set_output(transform='default') first.")
-        bits = scores_to_bits(self.decision_function(X, engine=engine, **options))
-        return pack_bits(bits) if packed else bits
+
+        def encode(scores: Rows, opened: Engine) -> Any:
+            codes, n_missing = opened.map_rows(code_rows, scores, packed)
+            if opened.get(n_missing).any():
+                scores_to_bits(opened.get(scores))  # names the place in an error
+            return codes
+
+        codes: npt.NDArray[np.uint8] = self._walked(X, engine, options, encode)
+        return codes
+
+    def _walked(
+        self, X: Any, engine: EngineLike, options: dict[str, Any], finish: Callable[[Rows, Engine], Rows]
+    ) -> Any:
+        """What `finish` makes of the scores of all rows, some blocks at a time: the scores need not fit in memory."""
+        views = self._entered(X)
+        for name in set(options) - set(self.call_options):
+            known = ", ".join(("engine", "packed", *self.call_options))
+            raise ParameterError(f"{name} is no option of {type(self).__name__} at this call: it knows {known}.")
+        with open_engine(engine) as opened:
+            scores: Callable[..., Rows] = self._scores  # of a method with options of its own
+            return walk_parts(views, opened, lambda part: finish(scores(part, opened, **options), opened))
 
     def score(self, X: Any, y: Any) -> float:
         """Mean average precision of these rows as queries against the fitted rows, by Hamming distance."""
@@ -186,7 +207,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ParameterError(
                 "score compares with the fitted rows: call fit(X, y) with labels first (a loaded model holds no rows)."
             )
-        relevance = shared_labels(*_same_labels(_checked_labels(y, len(codes)), labels))
+        relevance = shared_labels(*same_labels(checked_labels(y, len(codes)), labels))
         return mean_average_precision(relevance, hamming_distances(codes, fitted_codes))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -224,6 +245,18 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
+def walk_parts(views: Views, engine: Engine, function: Callable[[Views], Rows]) -> Any:
+    """The rows that a function gives for these views, as many rows at a time as the engine likes; see Engine.answer."""
+    engine.plan(views.shape[1])
+    given = next(matrix for name in views if (matrix := views.matrix(name)) is not None)
+    step = engine.rows_at_once or len(views)
+    parts = [
+        engine.answer(function(views if step >= len(views) else views[start : start + step]), given)
+        for start in range(0, len(views), step)
+    ]
+    return parts[0] if len(parts) == 1 else array_namespace(parts[0]).concat(parts)
+
+
 def _seed(random_state: Any) -> int:
     """One whole number from an int, None or a generator, as scikit-learn reads random_state."""
     if isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32:
@@ -235,41 +268,3 @@ def _seed(random_state: Any) -> int:
     raise ParameterError(
         f"random_state must be a whole number from 0 to {2**32 - 1}, a NumPy generator or None, got {random_state!r}."
     )
-
-
-def _checked_labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
-    labels = np.asarray(y)
-    if labels.ndim not in (1, 2) or len(labels) != n_rows:
-        raise ParameterError(f"labels must have one entry per row ({n_rows}), got shape {labels.shape}.")
-    if labels.dtype.kind == "O":
-        if len({type(label) for label in labels.ravel()}) > 1:
-            raise ParameterError("labels must be all whole numbers or all texts, got both kinds.")
-        labels = np.array(labels.tolist())
-    if labels.ndim == 2 and labels.dtype.kind not in "iubf":
-        raise ParameterError(
-            "labels in columns must be 0 or 1, got texts; give one text per row, or a column per label."
-        )
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ParameterError("labels must be whole numbers or texts, got NaN or infinity; -1 marks an unlabelled row.")
-    if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
-        return labels.astype(np.int64)
-    return labels
-
-
-def _checked_pairs(pairs: Any, n_rows: int) -> npt.NDArray[np.int64]:
-    rows = np.asarray(pairs)
-    if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu" or not len(rows):
-        raise ParameterError(
-            f"similar_pairs must be whole numbers of shape (n_pairs, 2), got {rows.dtype} {rows.shape}."
-        )
-    if rows.min() < 0 or rows.max() >= n_rows:
-        raise ParameterError(f"similar_pairs must name rows from 0 to {n_rows - 1}, got {rows.min()} to {rows.max()}.")
-    return rows.astype(np.int64)
-
-
-def _same_labels(*labels: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
-    """Labels that are texts or floats as whole numbers, alike in both; the others as they are."""
-    if any(part.ndim == 2 for part in labels) or all(part.dtype.kind in "iub" for part in labels):
-        return labels
-    numbers = np.unique(np.concatenate(labels), return_inverse=True)[1]
-    return np.split(numbers, [len(labels[0])])

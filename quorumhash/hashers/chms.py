@@ -15,7 +15,7 @@ from quorumhash.checks import (
     check_shape,
     check_switch,
 )
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import landmark_graphs
 from quorumhash.landmarks import default_n_landmarks, joined_sample
@@ -143,8 +143,8 @@ class CHMSHasher(BaseHasher):
         self.projection_ = full_projection(directions, self.n_bits, self.rotate, scalings, rows, engine, seed)
         self.thresholds_ = middle_of(joined_sample(views, self.scalings_, engine, seed) @ self.projection_)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
-        return linear_scores(views, self.scalings_, self.projection_, engine) - self.thresholds_
+    def _scores(self, views: Views, engine: Engine) -> Rows:
+        return linear_scores(views, self.scalings_, self.projection_, engine, self.thresholds_)
 
 
 def alternate(

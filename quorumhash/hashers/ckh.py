@@ -16,7 +16,7 @@ from quorumhash.checks import (
     check_shape,
     check_switch,
 )
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.errors import RefusedError
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, landmark_matrix, walked_views
@@ -168,9 +168,9 @@ class CKHHasher(BaseHasher):
             mixed.shape[1], self.n_bits, rotate=self.rotate, engine=engine, seed=seed,
         )  # fmt: skip
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
-        scores = engine.map_rows(kernel_scores, self.kernels_, self.projection_, *walked_views(views, engine))
-        return engine.get(scores)
+    def _scores(self, views: Views, engine: Engine) -> Rows:
+        scores: Rows = engine.map_rows(kernel_scores, self.kernels_, self.projection_, *walked_views(views, engine))
+        return scores
 
 
 def alternate(

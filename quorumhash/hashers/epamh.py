@@ -90,7 +90,7 @@ class EPAMHHasher(BaseHasher):
         turns, self.history_ = turns_to_common_code(scores, self.n_bits, self.n_steps, engine, seed)
         self.projection_ = np.vstack([part @ turn for part, turn in zip(directions, turns, strict=True)])
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         return linear_scores(views, self.scalings_, self.projection_, engine)
 
 

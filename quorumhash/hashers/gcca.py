@@ -9,7 +9,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_positive, check_shape, check_switch
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import put_presence
 from quorumhash.scaling import Scaling, put_views
@@ -93,8 +93,9 @@ class GCCAHasher(BaseHasher):
         variates = map_views(_mean_variates, (tuple(self.bounds_), self.variates_), views, engine)
         self.code_ = learn_bit_projection(variates, self.n_bits, engine, seed, rotate=self.rotate)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
-        return engine.get(map_views(_score_rows, (tuple(self.bounds_), self.variates_, self.code_), views, engine))
+    def _scores(self, views: Views, engine: Engine) -> Rows:
+        scores: Rows = map_views(_score_rows, (tuple(self.bounds_), self.variates_, self.code_), views, engine)
+        return scores
 
 
 def max_var(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.checks import check_choice, check_graph_parameters, check_scalings, check_switch
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewGraph
 from quorumhash.landmarks import landmarks_of_joined_graph
@@ -125,7 +125,7 @@ class InductiveManifoldHasher(BaseHasher):
             places.shape[1], self.n_bits, rotate=self.rotate, engine=engine, seed=seed,
         )  # fmt: skip
 
-    def _scores(self, views: Views, engine: Engine) -> FloatArray:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         return graph_scores(views, self.scalings_, self.graph_, self.table_, engine)
 
 

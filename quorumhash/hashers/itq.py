@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from quorumhash.checks import check_count, check_scalings, check_shape
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.proximal import rotate_to_bits
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, linear_scores, put_views
@@ -87,5 +84,5 @@ class ITQHasher(BaseHasher):
         scores = engine.map_rows(joined_scores, scalings, directions, *rows)
         self.projection_ = directions @ rotate_to_bits(scores, self.n_bits, engine, seed, self.n_steps)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         return linear_scores(views, self.scalings_, self.projection_, engine)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from quorumhash.checks import check_choice, check_landmarks, check_shape, check_switch
 from quorumhash.consensus import mean_kernel
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import (
     ViewKernel,
@@ -122,7 +121,7 @@ class KernelITQHasher(BaseHasher):
         )  # fmt: skip
         self.projection_, self.bias_ = directions @ mixing, -(mean @ directions @ mixing)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         return kernel_scores(views, self.kernels_, self.projection_, self.bias_, engine)
 
 

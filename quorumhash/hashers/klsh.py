@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quorumhash.checks import check_choice, check_count, check_shape
 from quorumhash.consensus import mean_kernel
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, check_kernels, kernel_scores, landmark_matrix, learn_kernel_space
 from quorumhash.scaling import Scaling
@@ -102,7 +102,7 @@ class KLSHHasher(BaseHasher):
         self.projection_ = random_normals(kernel, self.n_bits, min(summed, len(kernel)), engine.random(seed))
         self.bias_ = -(kernel.mean(axis=0) @ self.projection_)
 
-    def _scores(self, views: Views, engine: Engine) -> FloatArray:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         return kernel_scores(views, self.kernels_, self.projection_, self.bias_, engine)
 
 

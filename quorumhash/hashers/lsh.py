@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from quorumhash.checks import check_scalings, check_shape
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores
 from quorumhash.views import Views
@@ -63,5 +60,5 @@ class LSHHasher(BaseHasher):
         self.scalings_ = learn_scalings(views, engine)
         self.projection_ = engine.random(seed).standard_normal((views.shape[1], self.n_bits))
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         return linear_scores(views, self.scalings_, self.projection_, engine)

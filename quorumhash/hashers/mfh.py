@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from quorumhash.checks import check_graph_parameters, check_positive, check_scalings, check_shape, check_switch
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import landmark_graphs
 from quorumhash.landmarks import default_n_landmarks
@@ -120,5 +117,5 @@ class MFHHasher(BaseHasher):
         directions = targets.projection[:, : targets.rank]
         self.projection_ = full_projection(directions, self.n_bits, self.rotate, scalings, rows, engine, seed)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         return linear_scores(views, self.scalings_, self.projection_, engine)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_choice, check_count, check_landmarks, check_positive, check_shape, is_number
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.errors import ParameterError
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, walked_views
@@ -150,9 +149,9 @@ class MVLHHasher(BaseHasher):
         self.kernels_, self.projection_ = space, latent_projection(found, self.encoding_ridge)
         self.view_weights_, self.history_, self.n_iter_ = found.view_weights, found.history, len(found.history)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
-        scores = engine.map_rows(kernel_scores, self.kernels_, self.projection_, *walked_views(views, engine))
-        return engine.get(scores)
+    def _scores(self, views: Views, engine: Engine) -> Rows:
+        scores: Rows = engine.map_rows(kernel_scores, self.kernels_, self.projection_, *walked_views(views, engine))
+        return scores
 
 
 def _float32_kernels(space: CentredKernels, present: Any, *blocks: Any) -> Any:

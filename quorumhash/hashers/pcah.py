@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from quorumhash.checks import check_scalings, check_shape, check_switch
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, linear_scores, put_views
 from quorumhash.steps.directions import joined_scatter, mixing_for_bits, principal_directions
@@ -82,5 +79,5 @@ class PCAHasher(BaseHasher):
             directions.shape[1], self.n_bits, rotate=self.rotate, engine=engine, seed=seed,
         )  # fmt: skip
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         return linear_scores(views, self.scalings_, self.projection_, engine)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace
 
 from quorumhash.checks import check_count, check_shape, is_number, require
-from quorumhash.engines import Engine, open_engine
-from quorumhash.hashers.base import About, BaseHasher, EngineLike
+from quorumhash.engines import Engine, Rows, open_engine
+from quorumhash.hashers.base import About, BaseHasher, EngineLike, walk_parts
 from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, judged_rows, learn_judge, pair_distances, repaired_rows
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, refuse_rare_views, sample_positions
@@ -202,9 +203,10 @@ class QuorumHasher(BaseHasher):
         squares = pair_distances(self.judge_, views, np.concatenate([alike, unlike]))
         return supervised_weights(squares, len(alike), weights)
 
-    def _scores(self, views: Views, engine: Engine, **options: Any) -> FloatArray:
+    def _scores(self, views: Views, engine: Engine, **options: Any) -> Rows:
         dimensions = self._dimensions(views, engine, **options)
-        return engine.get(engine.map_rows(_score_rows, self.nearness_, self.rotation_, dimensions))
+        scores: Rows = engine.map_rows(_score_rows, self.nearness_, self.rotation_, dimensions)
+        return scores
 
     def _dimensions(self, views: Views, engine: Engine, view_weights: Mapping[str, float] | None = None) -> Any:
         limits = call_limits(view_weights, tuple(self.view_widths_))
@@ -221,7 +223,10 @@ class QuorumHasher(BaseHasher):
         """
         views = self._entered(X)
         with open_engine(engine) as opened:
-            return opened.get(self._dimensions(views, opened, view_weights)).astype(np.float32)
+            vectors: npt.NDArray[np.float32] = walk_parts(
+                views, opened, lambda part: opened.map_rows(_float32, self._dimensions(part, opened, view_weights))
+            )
+        return vectors
 
     def reliability(self, X: Any, *, engine: EngineLike = "threads") -> FloatArray:
         """How far each view of each row can be believed, (n, n_views) in [0, 1]; NaN where a view is absent.
@@ -232,8 +237,16 @@ class QuorumHasher(BaseHasher):
         """
         views = self._entered(X)
         with open_engine(engine) as opened:
-            rows = put_views(views, opened)
-            return opened.get(opened.map_rows(judged_rows, self.judge_, put_presence(views, opened), *rows))
+            trust: FloatArray = walk_parts(views, opened, lambda part: self._judged(part, opened))
+        return trust
+
+    def _judged(self, views: Views, engine: Engine) -> Any:
+        return engine.map_rows(judged_rows, self.judge_, put_presence(views, engine), *put_views(views, engine))
+
+
+def _float32(block: Any) -> Any:
+    xp = array_namespace(block)
+    return xp.astype(block, xp.float32)
 
 
 def _score_rows(nearness: Nearness | None, rotation: Any, dimensions: Any) -> Any:

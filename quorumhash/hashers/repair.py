@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from quorumhash.checks import check_count, check_landmarks, check_switch
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.landmarks import default_n_landmarks
 from quorumhash.scaling import Scaling
@@ -103,8 +100,9 @@ class RepairITQHasher(BaseHasher):
         mended = map_views(mended_by_views, self.cross_view_, views, engine)
         self.code_ = learn_bit_projection(mended, self.n_bits, engine, seed, rotate=self.rotate)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
-        return engine.get(map_views(_score_rows, (self.cross_view_, self.code_), views, engine))
+    def _scores(self, views: Views, engine: Engine) -> Rows:
+        scores: Rows = map_views(_score_rows, (self.cross_view_, self.code_), views, engine)
+        return scores
 
 
 def _score_rows(model: tuple[CrossView, BitProjection], present: Any, *blocks: Any) -> Any:

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from quorumhash.checks import check_count, is_number
 from quorumhash.consensus import Weights, mean_kernel, solve_consensus, state_bytes_per_row
@@ -219,9 +218,10 @@ class ConsensusHasher(BaseHasher):
             space.joined_bandwidth, self.n_neighbors if self.out_of_sample == "prototypes" else 0,
         )  # fmt: skip
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         present = engine.put(np.stack([views.present(name) for name in views], axis=1))
-        return engine.get(engine.map_rows(encode_rows, self.encoder_, present, *put_views(views, engine)))
+        scores: Rows = engine.map_rows(encode_rows, self.encoder_, present, *put_views(views, engine))
+        return scores
 
     def _check_parameters(self) -> None:
         for name, value, known in (

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_scalings, check_shape, require
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.scaling import Scaling, joined_scores, learn_scalings, put_views
 from quorumhash.steps.directions import joined_scatter, principal_directions
@@ -88,9 +88,10 @@ class SpectralHasher(BaseHasher):
         steps = self.last_angles_ / extents[axes]
         self.projection_, self.phases_ = directions[:, axes] * steps, starts[axes] * steps
 
-    def _scores(self, views: Views, engine: Engine) -> FloatArray:
+    def _scores(self, views: Views, engine: Engine) -> Rows:
         scalings, rows = tuple(self.scalings_.values()), put_views(views, engine)
-        return engine.get(engine.map_rows(_waves, scalings, self.projection_, self.phases_, self.last_angles_, *rows))
+        scores: Rows = engine.map_rows(_waves, scalings, self.projection_, self.phases_, self.last_angles_, *rows)
+        return scores
 
 
 def slowest_waves(extents: FloatArray, n_waves: int) -> tuple[npt.NDArray[np.intp], FloatArray]:

@@ -133,8 +133,8 @@ class SSHHasher(BaseHasher):
         self.projection_ = learned @ random_frames(learned.shape[1], self.n_bits, engine.random(seed))
         self.thresholds_ = middle_of(sample @ self.projection_)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
-        return linear_scores(views, self.scalings_, self.projection_, engine) - self.thresholds_
+    def _scores(self, views: Views, engine: Engine) -> Rows:
+        return linear_scores(views, self.scalings_, self.projection_, engine, self.thresholds_)
 
 
 def _sums(graph: AveragedGraph, criterion: str, scalings: tuple[Scaling, ...], present: Any, *blocks: Any) -> Any:

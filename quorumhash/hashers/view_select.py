@@ -10,7 +10,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_landmarks, check_shape, check_switch, require
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, check_kernel, kernels_of_distances, landmark_distances, landmark_matrix
 from quorumhash.landmarks import landmarks_for_bits, refuse_rare_views, sample_scaled, shared_landmarks
@@ -129,8 +129,9 @@ class ViewSelectHasher(BaseHasher):
         features = map_views(_features, self.kernel_, views, engine)
         self.code_ = learn_bit_projection(features, self.n_bits, engine, seed, rotate=self.rotate)
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
-        return engine.get(map_views(_score_rows, (self.kernel_, self.code_), views, engine))
+    def _scores(self, views: Views, engine: Engine) -> Rows:
+        scores: Rows = map_views(_score_rows, (self.kernel_, self.code_), views, engine)
+        return scores
 
 
 def best_prefix(lift: FloatArray) -> list[int]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_landmarks, check_switch
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import put_presence
 from quorumhash.proximal import signs
@@ -100,8 +98,9 @@ class VoteHasher(BaseHasher):
             features = engine.map_rows(_kernel_of_view, self.bounds_[m], kernel, given[m])
             self.voters_.append(learn_predictor(kernel, m, features, targets, present, engine))
 
-    def _scores(self, views: Views, engine: Engine) -> npt.NDArray[np.float64]:
-        return engine.get(map_views(_votes, (tuple(self.bounds_), tuple(self.voters_)), views, engine))
+    def _scores(self, views: Views, engine: Engine) -> Rows:
+        scores: Rows = map_views(_votes, (tuple(self.bounds_), tuple(self.voters_)), views, engine)
+        return scores
 
 
 def _bits(code: BitProjection, joined: Any) -> Any:

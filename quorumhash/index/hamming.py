@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ from quorumhash.index.pairing import all_pairs
 from quorumhash.index.planning import METHODS, Planner
 from quorumhash.index.rescoring import rescored
 
+if TYPE_CHECKING:
+    from quorumhash.index.devicetable import DeviceCopy
+
 _NONE = np.empty(0, dtype=np.uint16)
 
 
@@ -47,6 +50,9 @@ class HammingIndex(Items):
         False stores every code, repeated or not; the answers are the same.
     journal : Journal, optional
         Where changes are written before they are made; `open` gives one.
+    engine : str
+        "threads", or "torch", "torch:cuda", "torch:cuda:1": where codes are searched by codes. The first search after a
+        change copies all codes to the device. The answers are the same.
 
     Examples
     --------
@@ -58,12 +64,23 @@ class HammingIndex(Items):
     """
 
     def __init__(
-        self, n_bits: int = 64, *, method: str = "auto", deduplicate: bool = True, journal: Journal | None = None
+        self,
+        n_bits: int = 64,
+        *,
+        method: str = "auto",
+        deduplicate: bool = True,
+        journal: Journal | None = None,
+        engine: str = "threads",
     ) -> None:
         super().__init__(checked_number(n_bits, "n_bits", 1, MAX_BITS), deduplicate, journal)
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
         self._planner = Planner(self.n_bits, method)
+        self._copy: DeviceCopy | None = None
+        if engine != "threads":
+            from quorumhash.index.devicetable import DeviceCopy  # torch is loaded for searches on a device only
+
+            self._copy = DeviceCopy(engine)
 
     @classmethod
     def open(
@@ -115,6 +132,9 @@ class HammingIndex(Items):
         if values.dtype.kind == "f":
             return self._ranked(checked_scores(values, self.n_bits), k, where)
         queries = checked_codes(values, self.n_bits, "query")
+        if self._copy is not None and self._table.segments:
+            table = self._copy.table(self._table.segments, checked_filter(where))
+            return Matches(*table.nearest(queries, min(k, len(table))))
         search = self._search(where, stage, has_bands=not stage)
         ids, distances, effort = searching.nearest(search, queries, self._most(k, search))
         radii = distances[:, -1:].ravel() if where is None and not stage else _NONE
@@ -137,6 +157,10 @@ class HammingIndex(Items):
         return self._within(queries, min(radius, self.n_bits), where)
 
     def _within(self, queries: Bytes, radius: int, where: npt.ArrayLike | None = None) -> Neighbourhoods:
+        if self._copy is not None and self._table.segments:
+            return Neighbourhoods(
+                *self._copy.table(self._table.segments, checked_filter(where)).within(queries, radius)
+            )
         search = self._search(where, 0, has_bands=True)
         offsets, ids, distances, effort = searching.within(search, queries, radius)
         radii = np.full(len(queries) if where is None else 0, radius, dtype=np.uint16)

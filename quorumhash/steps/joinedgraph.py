@@ -60,9 +60,10 @@ def put_neighbours(views: Views, scalings: dict[str, Scaling], graph: ViewGraph,
 
 def graph_scores(
     views: Views, scalings: dict[str, Scaling], graph: ViewGraph, table: FloatArray, engine: Engine
-) -> FloatArray:
+) -> Rows:
     """F @ table (n, p): every item's weighted mean of what the table (L, p) says of its nearest landmarks."""
-    return engine.get(engine.map_rows(spread_to_rows, *put_neighbours(views, scalings, graph, engine), table))
+    scores: Rows = engine.map_rows(spread_to_rows, *put_neighbours(views, scalings, graph, engine), table)
+    return scores
 
 
 def slowest_vectors(

@@ -1,6 +1,4 @@
-"""The mathematics is written once: an engine of 60 lines over torch tensors gives the bits of the threads engine."""
-
-import dataclasses
+"""The mathematics is written once: every engine gives the bits of the threads engine, for every hasher."""
 
 import numpy as np
 import pytest
@@ -20,54 +18,30 @@ from quorumhash import (
     SpectralHasher,
     load_dataset,
 )
-from quorumhash.engines import Engine, Rows
+from quorumhash.engines import Rows
 from quorumhash.engines.threads import ThreadsEngine
-from quorumhash.matrices import dense_rows
+from quorumhash.engines.torchengine import TorchEngine
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+from pretenddevice import DEVICE, PretendedDevice  # noqa: E402  it loads torch
+
 pytestmark = [pytest.mark.extra, pytest.mark.filterwarnings("ignore::quorumhash.errors.RankWarning")]
 
 N_ROWS, N_NEW = 400, 100
 UNDECIDED = 1e-4  # standard deviations of a bit's scores: closer to zero than this, rounding may choose the bit
 
 
-class TorchRows(Rows):
-    def __init__(self, blocks):
-        self.blocks = blocks
-        self.n_rows = sum(len(block) for block in blocks)
-
-
-class TorchEngine(Engine):
-    """Blocks of a size no other engine has, one after the other, as torch tensors on the CPU."""
-
-    block_rows = 70
-
-    def put(self, matrix):
-        cuts = range(0, matrix.shape[0], self.block_rows)
-        return TorchRows([torch.from_numpy(np.array(dense_rows(matrix, slice(s, s + self.block_rows)))) for s in cuts])
-
-    def get(self, rows):
-        return torch.cat(rows.blocks).numpy()
+class CheckedEngine(TorchEngine):
+    """Small blocks of a size no other engine has; functions must stay in torch and leave their rows alone."""
 
     def map_rows(self, function, *arguments, reuse=()):
-        results = list(self._results(function, arguments, reuse))
-        if isinstance(results[0], tuple):
-            return tuple(TorchRows(list(blocks)) for blocks in zip(*results, strict=True))
-        return TorchRows(results)
+        return super().map_rows(self._checked(function, arguments, reuse), *arguments, reuse=reuse)
 
     def sum_rows(self, function, *arguments):
-        results = list(self._results(function, arguments, ()))
-        if isinstance(results[0], tuple):
-            return tuple(_total(parts) for parts in zip(*results, strict=True))
-        return _total(results)
+        return super().sum_rows(self._checked(function, arguments, ()), *arguments)
 
-    def take_rows(self, rows, positions):
-        return self.get(rows)[positions]
-
-    def _results(self, function, arguments, reuse):
-        small = [None if isinstance(argument, Rows) else to_torch(argument) for argument in arguments]
-        for i in range(len(next(argument for argument in arguments if isinstance(argument, Rows)).blocks)):
-            given = [a.blocks[i] if isinstance(a, Rows) else b for a, b in zip(arguments, small, strict=True)]
+    def _checked(self, function, arguments, reuse):
+        def checked(*given):
             kept = [a.clone() if isinstance(rows, Rows) else a for a, rows in zip(given, arguments, strict=True)]
             result = function(*given)
             for before, after, rows in zip(kept, given, arguments, strict=True):
@@ -77,21 +51,46 @@ class TorchEngine(Engine):
                     )
             parts = result if isinstance(result, tuple) else (result,)
             assert all(isinstance(part, torch.Tensor) for part in parts), f"{function.__name__} left torch"
-            yield result
+            assert all(part.device == self.device for part in parts), f"{function.__name__} left its device"
+            return result
+
+        return checked
 
 
-def _total(parts):
-    return torch.stack([part.to(torch.float64) for part in parts]).sum(0).numpy()
+class PretendedEngine(CheckedEngine):
+    """On a device that is only pretended: what would fail on CUDA for mixing devices fails here."""
+
+    def _checked_device(self, name):
+        return DEVICE
+
+    def _bytes_used(self):
+        return 0
+
+    def _budget(self):
+        return 1e9
+
+    def __enter__(self):
+        self._mode = PretendedDevice()
+        self._mode.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self._mode.__exit__(None, None, None)
 
 
-def to_torch(value):
-    """Arrays, and whatever holds arrays, with tensors in their place; everything else as it is."""
-    if isinstance(value, np.ndarray):
-        return torch.from_numpy(np.array(value))
-    if dataclasses.is_dataclass(value):
-        fields = {field.name: to_torch(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return dataclasses.replace(value, **fields)
-    return type(value)(map(to_torch, value)) if isinstance(value, list | tuple) else value
+ENGINES = {
+    "torch on the processor": lambda: CheckedEngine(block_rows=70),
+    "torch on a pretended device": lambda: PretendedEngine("cuda", block_rows=70),
+    "torch on CUDA": lambda: CheckedEngine("cuda", block_rows=70),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    if request.param == "torch on CUDA" and not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device here")
+    return ENGINES[request.param]
 
 
 def whole_views():
@@ -170,19 +169,21 @@ def assert_same_bits(scores, expected):
     np.testing.assert_array_equal((scores >= 0)[decided], (expected >= 0)[decided])
 
 
-def test_torch_blocks_give_the_bits_of_numpy_blocks(case):
+def test_every_engine_gives_the_bits_of_threads(case, engine):
     hasher, old, new, expected = case
-    assert_same_bits(scores_of(hasher, old, new, TorchEngine()), expected)
-    hasher.fit(old, engine=TorchEngine())
-    scores = scores_of(hasher, old, new, TorchEngine())
+    assert_same_bits(scores_of(hasher, old, new, engine()), expected)
+    hasher.fit(old, engine=engine())
+    scores = scores_of(hasher, old, new, engine())
     assert_same_bits(scores, expected)
-    np.testing.assert_array_equal(hasher.transform(new, packed=False, engine=TorchEngine()), scores[N_ROWS:] >= 0)
+    np.testing.assert_array_equal(hasher.transform(new, packed=False, engine=engine()), scores[N_ROWS:] >= 0)
+    packed = np.packbits(scores[N_ROWS:] >= 0, axis=1)
+    np.testing.assert_array_equal(hasher.transform(new, engine=engine()), packed)
     assert_same_bits(scores_of(hasher, old, new, "threads"), expected)
 
 
 def test_any_number_of_blocks_gives_the_same_bits(case):
     hasher, old, new, expected = case
     for n_blocks in range(1, 17):
-        engine = ThreadsEngine(1, block_rows=-(-N_ROWS // n_blocks))
-        hasher.fit(old, engine=engine)
-        assert_same_bits(scores_of(hasher, old, new, engine), expected)
+        blocks = ThreadsEngine(1, block_rows=-(-N_ROWS // n_blocks))
+        hasher.fit(old, engine=blocks)
+        assert_same_bits(scores_of(hasher, old, new, blocks), expected)

@@ -1,0 +1,292 @@
+"""Row blocks as torch tensors, on the processor or on a CUDA device; the only file of this room that loads torch.
+
+Rows may come from the host (arrays, memory maps, CSR matrices: a block is copied when it is walked) or lie on the
+device already (tensors: a block is a slice, nothing is copied). Rows made by map_rows stay on the device while they fit
+the memory budget, the rest in the host's memory. Products of float32 are full float32 (no tf32) unless asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.engines.base import Engine, Rows, default_block_rows
+from quorumhash.errors import MissingExtraError, ParameterError
+from quorumhash.matrices import Matrix, dense_rows
+from quorumhash.tensors import host_array, is_tensor
+
+SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 32_768  # rows, on a device
+ROW_COPIES, ROW_NUMBERS = 8, 4096  # a row in work: its features some eight times over, kernels and targets; float64
+SHARE_IN_WORK = 0.5  # of the budget; the rest is for what is kept
+SMALL_SHARE = 1 / 64  # of the budget: a matrix of the host that is so small is copied once, not for every walk
+N_CACHED = 8  # models whose tensors are kept for the next call
+
+
+class _Given(Rows):
+    """Rows as they were handed over; a block is copied to the device when it is walked, unless it lies there."""
+
+    def __init__(self, matrix: Matrix, block_rows: int) -> None:
+        self.matrix = matrix
+        self.n_rows = int(matrix.shape[0])
+        self.bounds = [slice(s, min(s + block_rows, self.n_rows)) for s in range(0, self.n_rows, block_rows)]
+        self.n_blocks = len(self.bounds)
+        self.copies: dict[int, Any] = {}  # of blocks on the device, where the whole matrix is small
+
+
+class _Made(Rows):
+    """Rows made by map_rows: one tensor per block, on the device or spilled to the host."""
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self.blocks = blocks
+        self.n_blocks = len(blocks)
+        self.n_rows = sum(len(block) for block in blocks)
+
+
+class TorchEngine(Engine):
+    """Walk row blocks as torch tensors.
+
+    Parameters
+    ----------
+    device : str
+        "cpu", "cuda" or "cuda:0", "cuda:1", ...
+    block_rows : int, optional
+        Rows per block; where not given, as many as the memory budget allows, up to 32,768 (on "cpu" as many as the
+        threads engine takes).
+    memory_budget : int, optional
+        Bytes of device memory to take beyond what is in use already; default: half of what is free. Rows made by
+        map_rows that would go beyond it are kept in the host's memory.
+    tf32 : bool
+        Whether products of float32 may round their factors to 10 bits, which is faster and flips some bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with TorchEngine() as engine:  # doctest: +SKIP
+    ...     engine.sum_rows(lambda block: block.T @ block, engine.put(np.eye(2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    def __init__(
+        self,
+        device: str = "cpu",
+        *,
+        block_rows: int | None = None,
+        memory_budget: float | None = None,
+        tf32: bool = False,
+    ) -> None:
+        self._torch = _load_torch()
+        self.device = self._checked_device(device)
+        if block_rows is not None and block_rows < 1:
+            raise ParameterError(f"block_rows must be at least 1, got {block_rows}.")
+        self.block_rows = block_rows
+        self.memory_budget = memory_budget
+        self.tf32 = tf32
+        self._n_features = 0
+        self._precisions: list[str] = []
+        self._cache: dict[int, tuple[Any, Any]] = {}
+        self._used_before = self._bytes_used()
+
+    def _checked_device(self, name: str) -> Any:
+        torch = self._torch
+        try:
+            device = torch.device(name)
+        except RuntimeError:
+            device = None
+        if device is None or device.type not in ("cpu", "cuda"):
+            raise ParameterError(f"device of TorchEngine must be 'cpu', 'cuda' or 'cuda:0', got {name!r}.")
+        n_devices = torch.cuda.device_count() if device.type == "cuda" else 0
+        if device.type == "cuda" and (device.index or 0) >= n_devices:
+            raise ParameterError(
+                f"device of TorchEngine must be there, got {name!r} with {n_devices} CUDA device(s) in sight; use "
+                "engine='torch' or 'threads'."
+            )
+        return torch.device("cuda", device.index or torch.cuda.current_device()) if device.type == "cuda" else device
+
+    def plan(self, n_features: int, memory_budget: float | None = None) -> None:
+        """Remember the width of rows, and the budget where none was set."""
+        self._n_features = n_features
+        if self.memory_budget is None:
+            self.memory_budget = memory_budget
+
+    def __enter__(self) -> TorchEngine:
+        """Hold float32 products to full precision, or not, as asked."""
+        self._precisions.append(self._torch.get_float32_matmul_precision())
+        self._torch.set_float32_matmul_precision("high" if self.tf32 else "highest")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Set the precision back and forget the models' tensors."""
+        self._torch.set_float32_matmul_precision(self._precisions.pop())
+        self._cache.clear()
+
+    @property
+    def rows_at_once(self) -> int:
+        """Some blocks."""
+        return 4 * self._rows_per_block(1 << 40)
+
+    def put(self, matrix: Any) -> Rows:
+        """Keep a reference."""
+        return _Given(matrix, self._rows_per_block(int(matrix.shape[0])))
+
+    def get(self, rows: Rows) -> npt.NDArray[Any]:
+        """All rows as one host array, block after block: never twice on the device."""
+        held = _own(rows)
+        parts = [host_array(self._block(held, i)) for i in range(held.n_blocks)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def answer(self, rows: Rows, given: Any) -> Any:
+        """A tensor on the device for who gave a tensor, else a host array."""
+        if not is_tensor(given):
+            return self.get(rows)
+        held = _own(rows)
+        return self._torch.cat([self._block(held, i) for i in range(held.n_blocks)])
+
+    def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
+        """Apply a function to one block after the other."""
+        results = [
+            tuple(map(self._kept, result)) if isinstance(result, tuple) else self._kept(result)
+            for result in self._results(function, arguments, reuse)
+        ]
+        if isinstance(results[0], tuple):
+            return tuple(_Made(list(blocks)) for blocks in zip(*results, strict=True))
+        return _Made(results)
+
+    def sum_rows(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Add up on the device, in float64 and in block order; the sums are fetched once."""
+        totals: list[Any] = []
+        is_tuple = False
+        for result in self._results(function, arguments, ()):
+            is_tuple = isinstance(result, tuple)
+            parts = [self._torch.as_tensor(p, device=self.device) for p in (result if is_tuple else (result,))]
+            if totals:
+                for total, part in zip(totals, parts, strict=True):
+                    total += part
+            else:
+                totals = [part.to(self._torch.float64, copy=True) for part in parts]
+        sums = [host_array(total) for total in totals]
+        return tuple(sums) if is_tuple else sums[0]
+
+    def take_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+        """Some rows as a dense host array."""
+        if isinstance(rows, _Given):
+            return dense_rows(rows.matrix, positions)
+        held = _own(rows)
+        starts = np.cumsum([0] + [len(block) for block in held.blocks])
+        owners = np.searchsorted(starts, positions, side="right") - 1
+        order = np.argsort(owners, kind="stable")
+        parts = []
+        for i in np.unique(owners):
+            local = self._torch.as_tensor(positions[order][owners[order] == i] - starts[i])
+            parts.append(host_array(held.blocks[i][local.to(held.blocks[i].device)]))
+        found = np.concatenate(parts)
+        taken = np.empty_like(found)
+        taken[order] = found
+        return taken
+
+    def _results(self, function: Callable[..., Any], arguments: Sequence[Any], reuse: Sequence[Rows]) -> Iterator[Any]:
+        whole = [None if isinstance(argument, Rows) else self._whole(argument) for argument in arguments]
+        n_blocks = _own(next(argument for argument in arguments if isinstance(argument, Rows))).n_blocks
+        for i in range(n_blocks):
+            given = [
+                self._given(a, i, a in reuse) if isinstance(a, Rows) else small
+                for a, small in zip(arguments, whole, strict=True)
+            ]
+            with self._torch.no_grad():
+                result = function(*given)
+            yield result
+
+    def _given(self, rows: Rows, i: int, is_reused: bool) -> Any:
+        held = _own(rows)
+        block = self._block(held, i)
+        if not is_reused:
+            return block
+        if isinstance(held, _Made):
+            held.blocks[i] = None
+            return block
+        return block.clone()  # what the caller put is the caller's
+
+    def _block(self, rows: _Given | _Made, i: int) -> Any:
+        if isinstance(rows, _Made):
+            return rows.blocks[i].to(self.device)
+        bounds = rows.bounds[i]
+        if is_tensor(rows.matrix):
+            return rows.matrix[bounds].to(self.device)
+        if i in rows.copies:
+            return rows.copies[i]
+        block = self._tensor(dense_rows(rows.matrix, bounds))
+        if self.device.type != "cpu" and rows.n_blocks * block.nbytes <= SMALL_SHARE * self._budget():
+            rows.copies[i] = block
+        return block
+
+    def _kept(self, block: Any) -> Any:
+        """A block that map_rows made, on the host where the device's budget is used up."""
+        if self.device.type == "cpu":
+            return block
+        return block if self._bytes_used() - self._used_before <= self._budget() else block.cpu()
+
+    def _bytes_used(self) -> int:
+        return int(self._torch.cuda.memory_allocated(self.device)) if self.device.type == "cuda" else 0
+
+    def _budget(self) -> float:
+        if self.memory_budget is None:
+            self.memory_budget = self._torch.cuda.mem_get_info(self.device)[0] / 2
+        return self.memory_budget
+
+    def _rows_per_block(self, n_rows: int) -> int:
+        """From the number of rows and the setting alone, so that rows of one length are cut alike."""
+        if self.block_rows:
+            return self.block_rows
+        if self.device.type == "cpu":
+            return default_block_rows(n_rows)
+        in_work = 8 * (ROW_COPIES * self._n_features + ROW_NUMBERS)
+        return max(SMALLEST_BLOCK, min(LARGEST_BLOCK, int(SHARE_IN_WORK * self._budget() / in_work)))
+
+    def _tensor(self, array: npt.NDArray[Any]) -> Any:
+        array = np.asarray(array, dtype=array.dtype.newbyteorder("="))
+        if not array.flags.writeable or any(stride < 0 for stride in array.strides) or isinstance(array, np.memmap):
+            array = np.array(array)  # torch shares memory with what it is given, and shares no read-only memory
+        return self._torch.from_numpy(array).to(self.device)
+
+    def _whole(self, value: Any) -> Any:
+        """An argument that goes to every block, on the device; a model that comes again and again is sent once."""
+        if not dataclasses.is_dataclass(value):
+            return self._on_device(value)
+        if id(value) not in self._cache:
+            while len(self._cache) >= N_CACHED:
+                del self._cache[next(iter(self._cache))]
+            # the value is kept beside its tensors, or its id could come to name another one
+            self._cache[id(value)] = value, self._on_device(value)
+        return self._cache[id(value)][1]
+
+    def _on_device(self, value: Any) -> Any:
+        """Arrays, and whatever holds arrays, with tensors in their place; everything else as it is."""
+        if isinstance(value, np.ndarray):
+            return self._tensor(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {field.name: self._on_device(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return dataclasses.replace(value, **fields)
+        return type(value)(map(self._on_device, value)) if isinstance(value, list | tuple) else value
+
+
+def _own(rows: Rows) -> Any:
+    if not isinstance(rows, _Given | _Made):
+        raise ParameterError(f"these rows belong to another engine ({type(rows).__name__}); put them again.")
+    return rows
+
+
+def _load_torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError(
+            "the engine 'torch' needs PyTorch, which is not installed: pip install 'quorumhash[torch]'."
+        ) from error
+    return torch

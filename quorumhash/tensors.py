@@ -1,0 +1,50 @@
+"""A view that is a torch tensor, on the host or on a device: what the gate asks of it, without loading torch.
+
+Only methods of the tensor itself are called; who holds a tensor has loaded torch. It is never copied to the host, but
+for the rows that somebody asks for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace, is_torch_array
+
+SCAN_VALUES = 1 << 26  # values looked at in one go: what that takes is small on a device that holds the tensor
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether this is a torch tensor (without loading torch)."""
+    return bool(is_torch_array(value))
+
+
+def host_array(tensor: Any) -> npt.NDArray[Any]:
+    """The values as a NumPy array; a copy unless they lie in the host's memory already."""
+    if str(tensor.dtype) == "torch.bfloat16":  # NumPy has no such type
+        tensor = tensor.float()
+    return np.asarray(tensor.cpu().numpy())
+
+
+def tensor_presence(tensor: Any, limit: float) -> tuple[npt.NDArray[np.bool_], bool, tuple[int, int, float] | None]:
+    """Which rows hold any value, whether any is missing, and the place and value of one above the limit (or inf)."""
+    present = np.ones(tensor.shape[0], dtype=bool)
+    any_missing = False
+    if not tensor.is_floating_point():
+        return present, any_missing, None
+    limit = min(limit, float(array_namespace(tensor).finfo(tensor.dtype).max))  # as a float32 1e100 would be inf
+    step = max(1, SCAN_VALUES // tensor.shape[1])
+    for start in range(0, tensor.shape[0], step):
+        block = tensor[start : start + step]
+        sizes = block.abs()
+        if bool(sizes.max() <= limit):  # one pass over a whole block; NaN is not below anything
+            continue
+        too_large = sizes > limit
+        if bool(too_large.any()):
+            row, column = (int(i) for i in too_large.nonzero()[0])
+            return present, any_missing, (start + row, column, float(block[row, column]))
+        missing = block.isnan()
+        any_missing = True
+        present[start : start + step] = ~host_array(missing.all(dim=1))
+    return present, any_missing, None
