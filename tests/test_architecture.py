@@ -19,8 +19,8 @@ LEVELS = [
         "modelfile", "patches", "similarity",
     },
     {
-        "_native.fallback", "engines.threads", "features.colour_moments", "features.gist", "features.wavelet_texture",
-        "index.arguments", "index.segments", "overlap", "report", "views",
+        "_native.fallback", "codeforms", "engines.threads", "features.colour_moments", "features.gist",
+        "features.wavelet_texture", "index.arguments", "index.segments", "overlap", "report", "views",
     },
     {
         "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
