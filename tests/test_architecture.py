@@ -1,6 +1,7 @@
 """Imports point only downward, optional packages have one door, files stay small."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,7 @@ OPTIONAL = {
 }  # fmt: skip
 
 
+@cache
 def files():
     return {_name(path): path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"}
 
@@ -79,12 +81,15 @@ def _name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def imports(path):
+    found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield from ([node.module] if node.module != "quorumhash" else [f"quorumhash.{a.name}" for a in node.names])
+            found += [node.module] if node.module != "quorumhash" else [f"quorumhash.{a.name}" for a in node.names]
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
+    return found
 
 
 def level_of(name):
