@@ -19,8 +19,8 @@ from figures_table import ROOT
 PARTS = (figures_methods, figures_panel, figures_rivals, figures_search)
 FIGURES = {name: write for part in PARTS for name, write in part.FIGURES.items()}
 PAGES = (
-    "README.md", "docs/benchmarks.md", "docs/features.md", "docs/quorum.md", "docs/rivals.md", "docs/scaling.md",
-    "docs/search.md",
+    "README.md", "docs/benchmarks.md", "docs/choosing.md", "docs/features.md", "docs/index.md", "docs/quorum.md",
+    "docs/rivals.md", "docs/scaling.md", "docs/search.md",
 )  # fmt: skip
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 

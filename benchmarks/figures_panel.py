@@ -8,6 +8,9 @@ from typing import Any
 from figures_table import OWN, PLAIN_ROLES, RECALL, SHOWN, called, results, table
 
 
+BITS = (16, 32, 64, 128, 256)
+
+
 def panel_table(dataset: str, metric: str) -> str:
     """Methods by kinds of damage; the best of each column is bold."""
     cells = results("panel")["grids"]["main"][dataset]
@@ -139,7 +142,40 @@ def panel_codes() -> str:
     return table(["data, clean", "method", "distinct codes in the database", "mean tie-list size"], rows)
 
 
+HEADLINE = ("clean", "gauss", "swap", "noise", "zero", "drop_view")
+
+
+def panel_headline() -> str:
+    """Few cells, one line a dataset and measure: quorum, the best rival of that cell, itq."""
+    rows = []
+    for dataset, found in results("panel")["grids"]["main"].items():
+        cells = {cell: found[cell] for kind in HEADLINE for cell in found if cell.startswith(f"{kind} ")}
+        for metric, own in (("map", OWN[0]), (RECALL[dataset], OWN[1])):
+            ours, rivals, itq, _ = _brief_rows(cells, metric, own).values()
+            best = (rival.split()[0] for rival in rivals)
+            rows.append([f"{dataset}, {SHOWN[metric]}", *map(" / ".join, zip(ours, best, itq, strict=True))])
+    return table(["quorum / best rival of the cell / itq", *HEADLINE], rows) + (
+        "\n64 bits, training rows, database and queries damaged alike. `benchmarks/results/panel.json`, made by "
+        "`quorumhash bench run benchmarks/quality/panel.toml`\n"
+    )
+
+
+def panel_bits() -> str:
+    """The default method by length of the code."""
+    grids, rows = results("panel")["grids"], []
+    for dataset, found in grids["bits"].items():
+        for kind, rate in (("clean", "0"), ("swap", "0.2")):
+            for metric, own in (("map", OWN[0]), (RECALL[dataset], OWN[1])):
+                cells = {**grids["main"][dataset], **found}
+                figures = [cells[f"{kind} {rate} both {bits}"][own][metric][0] for bits in BITS]
+                rows.append([f"{dataset}, {kind}", f"{own}, {SHOWN[metric]}", *(f"{figure:.3f}" for figure in figures)])
+    header = ["data", "", *(f"{bits} bits, {bits // 8} bytes" for bits in BITS)]
+    return table(header, rows) + "\n64 bits: means over three seeds, the others one seed. `benchmarks/results/panel.json`\n"
+
+
 FIGURES = {
+    "panel_headline": panel_headline,
+    "panel_bits": panel_bits,
     "panel": panel_tables,
     "panel_brief": lambda: brief("panel"),
     "untouched": lambda: brief("untouched"),

@@ -57,11 +57,11 @@ def digit(x: float, y: float, pixels: npt.NDArray[np.float64], size: float = 56,
 
 def path_picture(views: qh.Views, hasher: qh.QuorumHasher) -> str:
     """What becomes of the items, step by step, with the shapes of this run."""
-    n_rows, n_dims = len(views), hasher.embed(views[:2]).shape[1]
+    n_rows, n_views, n_dims = len(views), len(views.names), hasher.embed(views[:2]).shape[1]
     steps = (
         ("Views", [f"{name}: {width}" for name, width in views.widths.items()], "NaN where missing"),
-        ("Judge", ["each view of an", "item by the views", "of other sources"], f"p-values {n_rows:,} x {len(views.names)}"),
-        ("Repair", ["what is missing", "or not believed", "is predicted from", "what is believed"], "as wide as before"),
+        ("Judge", ["each view of an", "item by the views", "of other sources"], f"p-values {n_rows:,} x {n_views}"),
+        ("Repair", ["what is missing", "or not believed", "is predicted by", "what is believed"], "as wide as before"),
         ("Dimensions", ["all views together,", "in order of", "variance"], f"{n_rows:,} x {n_dims}"),
         ("Bits", ["rotated, then cut", "at zero"], f"{n_rows:,} x {N_BITS} bits"),
         ("Index", ["equal codes once,", "bytes in tiles"], f"{n_rows * N_BITS // 8:,} bytes"),

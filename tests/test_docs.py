@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 import sys
@@ -20,6 +21,8 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md"]
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS = re.compile(r"<!-- needs: *(.*?) *-->\n+\Z")
+NEEDS_ANYWHERE = re.compile(r"<!-- needs: (?!quorumhash)")
 NOT_RUN = re.compile(r"<!-- not run: *(.*?) *-->\n+\Z")
 FENCED = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
@@ -43,14 +46,31 @@ def name_of(page):
     return page.name
 
 
-def python_blocks(text):
-    """(first line, code) of every block that is to run."""
+def python_blocks(text, is_everything_run=False):
+    """(first line, code) of every block that is to run; those that need a package of an extra only on request."""
     for block in BLOCK.finditer(text):
-        excuse = NOT_RUN.search(text[: block.start()])
+        before = text[: block.start()]
+        excuse, needs = NOT_RUN.search(before), NEEDS.search(before)
         if excuse:
             assert excuse.group(1), "a block that is not run must say why: <!-- not run: reason -->"
-        else:
+        elif needs is None or all(is_met(need, is_everything_run) for need in needs.group(1).split()):
             yield text[: block.start(1)].count("\n") + 1, block.group(1)
+
+
+def is_met(need, is_everything_run):
+    """A need is a name of the library, `quorumhash.audit`, or a package that an extra brings."""
+    home, _, name = need.partition(".")
+    if home == "quorumhash":
+        return name in quorumhash.__all__
+    return is_everything_run and importlib.util.find_spec(need) is not None
+
+
+def run_blocks(page, is_everything_run=False):
+    """The blocks of one page share their names and run in order; warnings are errors."""
+    names = {"__name__": "__main__"}
+    for line, code in python_blocks(page.read_text(), is_everything_run):
+        # blank lines before the code, so that an error names the line of the page
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
 
 
 def without_code(page):
@@ -78,13 +98,18 @@ def anchors(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
-    """Blocks of one page share their names and run in order, in an empty folder, with warnings as errors."""
     assert page.is_file(), f"{page.name} is missing"
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
-    for line, code in python_blocks(page.read_text()):
-        # blank lines before the code, so that an error names the line of the page
-        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+    run_blocks(page)
+
+
+@pytest.mark.extra
+@pytest.mark.filterwarnings("ignore:.*pkg_resources.*", "ignore:.*swigvar.*|.*SwigPy.*:DeprecationWarning")
+@pytest.mark.parametrize("page", [page for page in PAGES if NEEDS_ANYWHERE.search(page.read_text())], ids=name_of)
+def test_blocks_that_need_an_extra_run(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("QUORUMHASH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    run_blocks(page, is_everything_run=True)
 
 
 def test_pages_have_code_that_runs():
@@ -96,6 +121,9 @@ def test_an_excuse_needs_a_reason():
     with pytest.raises(AssertionError, match="must say why"):
         list(python_blocks("<!-- not run: -->\n```python\n1 / 0\n```\n"))
     assert not list(python_blocks("<!-- not run: needs a network -->\n```python\n1 / 0\n```\n"))
+    assert not list(python_blocks("<!-- needs: faiss -->\n```python\n1 / 0\n```\n"))
+    assert not list(python_blocks("<!-- needs: quorumhash.nothing -->\n```python\n1 / 0\n```\n"))
+    assert list(python_blocks("<!-- needs: quorumhash.damage -->\n```python\n1 / 0\n```\n"))
     assert list(python_blocks("<!-- a remark -->\n```python\n1 / 0\n```\n")) == [(3, "1 / 0\n")]
 
 
