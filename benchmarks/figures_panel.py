@@ -170,7 +170,10 @@ def panel_bits() -> str:
                 figures = [cells[f"{kind} {rate} both {bits}"][own][metric][0] for bits in BITS]
                 rows.append([f"{dataset}, {kind}", f"{own}, {SHOWN[metric]}", *(f"{figure:.3f}" for figure in figures)])
     header = ["data", "", *(f"{bits} bits, {bits // 8} bytes" for bits in BITS)]
-    return table(header, rows) + "\n64 bits: means over three seeds, the others one seed. `benchmarks/results/panel.json`\n"
+    return (
+        table(header, rows)
+        + "\n64 bits: means over three seeds, the others one seed. `benchmarks/results/panel.json`\n"
+    )
 
 
 FIGURES = {

@@ -126,6 +126,14 @@ def test_optional_packages_have_one_door_in_a_room():
         assert len(rooms) == len(set(rooms)), f"{package} is imported in {doors}"
 
 
+def test_a_package_that_is_missing_is_told_where_it_is_wanted():
+    """Every door to an optional package knows the sentence for its absence, or asks before it opens."""
+    words = ("MissingExtraError", "missing(", "find_spec")
+    for name, path in files().items():
+        if any(i.split(".")[0] in OPTIONAL for i in imports(path)):
+            assert any(word in path.read_text() for word in words), name
+
+
 def test_nothing_is_unpickled_or_evaluated():
     for name, path in files().items():
         assert not {"pickle", "marshal", "shelve", "dill", "joblib"} & {i.split(".")[0] for i in imports(path)}, name

@@ -7,6 +7,7 @@ import scipy.optimize
 
 import quorumhash as qh
 from quorumhash.codes import hamming_distances
+from quorumhash.datasets import thinned
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.evaluation import chance_precision, shared_labels
 from quorumhash.hashers.chms import alternate
@@ -50,7 +51,7 @@ def toy():
 
 @pytest.fixture(scope="module")
 def digits():
-    return qh.load_dataset("digits")
+    return thinned(qh.load_dataset("digits"), 900)
 
 
 def joined(views, scalings):
