@@ -7,7 +7,6 @@ from typing import Any
 
 from figures_table import OWN, PLAIN_ROLES, RECALL, SHOWN, called, results, table
 
-
 BITS = (16, 32, 64, 128, 256)
 
 
