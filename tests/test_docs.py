@@ -8,11 +8,12 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import quorumhash
-from quorumhash import corruption, evaluation
+from quorumhash import corruption, errors, evaluation
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -172,6 +173,24 @@ def test_first_rival_of_a_cell_is_found():
         "itq": 1.0, "lsh": 0.5, "quorum": pytest.approx(1.2),
     }  # fmt: skip
     assert make_methods_page.told(found["lsh"]) == "50.0 % of the first (digits swap)"
+
+
+def test_every_public_name_is_on_the_page_of_the_api():
+    page = (DOCS / "api.md").read_text()
+    shown = re.findall(r"^::: quorumhash\.(\w+)$", page, re.MULTILINE) + re.findall(r"`quorumhash\.(\w+)`", page)
+    assert sorted(shown) == sorted(set(shown))
+    wanted = {name for name in quorumhash.__all__ if not hasattr(errors, name)}  # those stand together, as a tree
+    assert set(shown) - {"errors"} == wanted
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "pictures").glob("*.svg")), ids=name_of)
+def test_pictures_are_whole_small_and_refer_to_nothing_outside(path):
+    root = ElementTree.fromstring(path.read_text())
+    assert root.findtext("{http://www.w3.org/2000/svg}title")
+    assert path.stat().st_size < 40_000
+    assert all(value.startswith("data:image/png") for node in root.iter() if (value := node.get("href")))
+    assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
+    assert any(f"pictures/{path.name}" in page.read_text() for page in PAGES)
 
 
 def test_every_command_has_help_and_a_heading():
