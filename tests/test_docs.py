@@ -3,8 +3,10 @@
 import doctest
 import importlib
 import importlib.util
+import os
 import pkgutil
 import re
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -173,6 +175,20 @@ def test_first_rival_of_a_cell_is_found():
         "itq": 1.0, "lsh": 0.5, "quorum": pytest.approx(1.2),
     }  # fmt: skip
     assert make_methods_page.told(found["lsh"]) == "50.0 % of the first (digits swap)"
+
+
+@pytest.mark.extra
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+    words = ("-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site")
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) >= len(list(DOCS.glob("*.md")))
+    for page in pages:
+        text = page.read_text()
+        assert not re.search(r"<(?:script|img|iframe)[^>]+src=.?(?:https?:)?//", text), page
+        assert not re.search(r"<link[^>]+href=.?(?:https?:)?//[^>]*stylesheet|@import|fonts\.g", text), page
 
 
 def test_every_public_name_is_on_the_page_of_the_api():
