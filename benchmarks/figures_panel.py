@@ -151,12 +151,20 @@ def panel_headline() -> str:
         cells = {cell: found[cell] for kind in HEADLINE for cell in found if cell.startswith(f"{kind} ")}
         for metric, own in (("map", OWN[0]), (RECALL[dataset], OWN[1])):
             ours, rivals, itq, _ = _brief_rows(cells, metric, own).values()
-            best = (rival.split()[0] for rival in rivals)
-            rows.append([f"{dataset}, {SHOWN[metric]}", *map(" / ".join, zip(ours, best, itq, strict=True))])
+            best = [rival.split()[0] for rival in rivals]
+            cells_shown = [" / ".join(map(_shorter, row)) for row in zip(ours, best, itq, strict=True)]
+            rows.append([f"{dataset}, {SHOWN[metric]}", *cells_shown])
     return table(["quorum / best rival of the cell / itq", *HEADLINE], rows) + (
-        "\n64 bits, training rows, database and queries damaged alike. `benchmarks/results/panel.json`, made by "
+        "\ngauss: noise on single values; swap, noise, zero, drop_view: whole views of an item are another item's, noise, "
+        "zeros, missing. 64 bits; training rows, database and queries damaged alike. `benchmarks/results/panel.json`, made by "
         "`quorumhash bench run benchmarks/quality/panel.toml`\n"
     )
+
+
+def _shorter(figure: str) -> str:
+    """A figure with two decimals, bold or not as it was."""
+    mark = "**" * figure.startswith("**")
+    return f"{mark}{float(figure.strip('*')):.2f}{mark}"
 
 
 def panel_bits() -> str:
