@@ -39,18 +39,18 @@ def panel_tables() -> str:
     )
 
 
-def _brief_rows(cells: Any, metric: str, own: str) -> dict[str, list[str]]:
+def _brief_rows(cells: Any, metric: str, own: str, places: int = 3) -> dict[str, list[str]]:
     """Row -> figures by cell: our method, the best other one of each cell, itq, float search in the damaged views."""
     rows: dict[str, list[str]] = {own: [], "best rival": [], "itq": [], "float, damaged": []}
     for found in cells.values():
         figures = {name: row[metric][0] for name, row in found.items() if metric in row}
         rivals = {n: f for n, f in figures.items() if n not in OWN and not n.startswith((*PLAIN_ROLES, "quorum"))}
         first = max(rivals, key=rivals.__getitem__)
-        ours = f"{figures[own]:.3f}"
+        ours = f"{figures[own]:.{places}f}"
         rows[own].append(f"**{ours}**" if figures[own] >= rivals[first] else ours)
-        rows["best rival"].append(f"{rivals[first]:.3f} ({called(first)})")
+        rows["best rival"].append(f"{rivals[first]:.{places}f} ({called(first)})")
         for name in ("itq", "float, damaged"):
-            rows[name].append(f"{figures[name]:.3f}" if name in figures else "")
+            rows[name].append(f"{figures[name]:.{places}f}" if name in figures else "")
     return rows
 
 
@@ -150,21 +150,15 @@ def panel_headline() -> str:
     for dataset, found in results("panel")["grids"]["main"].items():
         cells = {cell: found[cell] for kind in HEADLINE for cell in found if cell.startswith(f"{kind} ")}
         for metric, own in (("map", OWN[0]), (RECALL[dataset], OWN[1])):
-            ours, rivals, itq, _ = _brief_rows(cells, metric, own).values()
+            ours, rivals, itq, _ = _brief_rows(cells, metric, own, places=2).values()
             best = [rival.split()[0] for rival in rivals]
-            cells_shown = [" / ".join(map(_shorter, row)) for row in zip(ours, best, itq, strict=True)]
+            cells_shown = [" / ".join(row) for row in zip(ours, best, itq, strict=True)]
             rows.append([f"{dataset}, {SHOWN[metric]}", *cells_shown])
     return table(["quorum / best rival of the cell / itq", *HEADLINE], rows) + (
-        "\ngauss: noise on single values; swap, noise, zero, drop_view: whole views of an item are another item's, noise, "
-        "zeros, missing. 64 bits; training rows, database and queries damaged alike. `benchmarks/results/panel.json`, made by "
-        "`quorumhash bench run benchmarks/quality/panel.toml`\n"
+        "\ngauss: noise on single values; swap, noise, zero, drop_view: whole views of an item are another item's, "
+        "noise, zeros, missing. 64 bits; training rows, database and queries damaged alike. "
+        "`benchmarks/results/panel.json`, made by `quorumhash bench run benchmarks/quality/panel.toml`\n"
     )
-
-
-def _shorter(figure: str) -> str:
-    """A figure with two decimals, bold or not as it was."""
-    mark = "**" * figure.startswith("**")
-    return f"{mark}{float(figure.strip('*')):.2f}{mark}"
 
 
 def panel_bits() -> str:
