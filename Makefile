@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 BUILT := pyproject.toml setup.py $(wildcard quorumhash/_native/*.[ch])
 
-.PHONY: demo test test-all lint docs clean
+.PHONY: demo test test-all lint docs release-check clean
 
 demo: $(STAMPS)/core
 	$(BIN)/quorumhash demo
@@ -24,6 +24,10 @@ lint: $(STAMPS)/test
 
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# wheel and sdist, built and installed into an empty environment, with a compiler and without; then every extra resolved
+release-check: $(STAMPS)/all
+	$(BIN)/python -m pytest tests/test_release.py
 
 $(STAMPS)/venv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "quorumhash needs Python 3.11 or newer")'

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quorumhash._version import __version__
 
 if TYPE_CHECKING:
+    from quorumhash.codeforms import convert_codes as convert_codes
     from quorumhash.codes import hamming_distances as hamming_distances
     from quorumhash.corruption import damage as damage
     from quorumhash.datasets import DATASETS as DATASETS
@@ -102,6 +103,7 @@ _HOMES = {
     "Views": "views",
     "ViewsError": "errors",
     "VoteHasher": "hashers",
+    "convert_codes": "codeforms",
     "damage": "corruption",
     "extract_features": "features",
     "hamming_distances": "codes",

@@ -21,7 +21,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "lancedb": ("lancedb",),
     "postgres": ("psycopg",),
     "milvus": ("pymilvus",),
-    "docs": ("mkdocs", "material"),
+    "docs": ("mkdocs", "material", "mkdocstrings"),
 }
 
 

@@ -1,6 +1,7 @@
 """Imports point only downward, optional packages have one door, files stay small."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,38 +15,39 @@ LEVELS = [
         "steps.simplex", "steps.thresholds", "supervision", "tensors",
     },
     {
-        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download", "evaluation",
-        "features.opencv", "features.pictures", "hashers.labels", "hashers.plain", "index.rescoring",
-        "index.writerlock", "matrices", "modelfile", "patches", "similarity",
+        "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes",
+        "datasets.download", "evaluation", "features.opencv", "features.pictures", "hashers.labels", "hashers.plain",
+        "index.bands", "index.rescoring", "index.writerlock", "matrices", "modelfile", "patches", "similarity",
     },
     {
-        "_native.fallback", "engines.threads", "engines.torchengine", "features.colour_moments", "features.gist",
-        "features.wavelet_texture", "index.arguments", "index.segments", "overlap", "report", "views",
+        "_native.fallback", "codeforms", "engines.threads", "engines.torchengine", "features.colour_moments",
+        "features.gist", "features.wavelet_texture", "index.arguments", "index.codetable", "index.segments",
+        "overlap", "report", "views",
     },
     {
-        "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
-        "index.adapters.base", "index.database", "viewfiles", "viewworth",
+        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns",
+        "index.adapters.base", "index.database", "index.devicetable", "index.items", "index.pairing",
+        "index.searching", "viewfiles", "viewworth",
     },
     {
-        "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters", "index.adapters.faiss",
-        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.bands", "index.searching",
+        "datasets.digits", "datasets.files", "hashers.base", "index.adapters", "index.adapters.faiss",
+        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.planning",
         "index.segmentreader", "proximal", "scaling",
     },
     {
-        "checks", "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "index.codetable",
-        "index.store", "landmarks", "nested", "querykernel", "steps.agreement", "steps.directions", "steps.smoothness",
-        "sweeps", "targets",
+        "checks", "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "index.store",
+        "landmarks", "nested", "querykernel", "steps.agreement", "steps.directions", "steps.smoothness", "sweeps",
+        "targets",
     },
     {
         "calibration", "consensus", "coordinates", "datasets.idx", "evidence", "features.visual_words",
-        "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.devicetable",
-        "index.items", "index.pairing", "index.planning", "kernelspace", "nearness", "repair", "steps.averagedgraph",
-        "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
+        "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.hamming", "kernelspace",
+        "nearness", "repair", "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets",
+        "viewoptions",
     },
     {
         "encoding", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh",
-        "hashers.ssh", "index.hamming", "steps.bounds", "steps.centredkernels", "steps.classgraph",
-        "steps.joinedgraph", "trust",
+        "hashers.ssh", "steps.bounds", "steps.centredkernels", "steps.classgraph", "steps.joinedgraph", "trust",
     },
     {
         "features", "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
@@ -70,6 +72,7 @@ OPTIONAL = {
 }  # fmt: skip
 
 
+@cache
 def files():
     return {_name(path): path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"}
 
@@ -79,12 +82,15 @@ def _name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def imports(path):
+    found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield from ([node.module] if node.module != "quorumhash" else [f"quorumhash.{a.name}" for a in node.names])
+            found += [node.module] if node.module != "quorumhash" else [f"quorumhash.{a.name}" for a in node.names]
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
+    return found
 
 
 def level_of(name):
@@ -120,6 +126,14 @@ def test_optional_packages_have_one_door_in_a_room():
         doors = [name for name, path in files().items() if any(i.split(".")[0] == package for i in imports(path))]
         rooms = [door.split(".")[0] for door in doors]
         assert len(rooms) == len(set(rooms)), f"{package} is imported in {doors}"
+
+
+def test_a_package_that_is_missing_is_told_where_it_is_wanted():
+    """Every door to an optional package knows the sentence for its absence, or asks before it opens."""
+    words = ("MissingExtraError", "missing(", "find_spec", "is_available")
+    for name, path in files().items():
+        if any(i.split(".")[0] in OPTIONAL for i in imports(path)):
+            assert any(word in path.read_text() for word in words), name
 
 
 def test_nothing_is_unpickled_or_evaluated():

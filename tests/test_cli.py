@@ -9,13 +9,15 @@ import time
 
 import numpy as np
 import pytest
+from commands import call as quorumhash
 
 import quorumhash as qh
 
 RUN = [sys.executable, "-c", "from quorumhash.cli import main; main()"]
 
 
-def quorumhash(*arguments, cwd=None, **environment):
+def process(*arguments, cwd=None, **environment):
+    """A command in a process of its own, which takes two seconds to start; `quorumhash` calls it in this one."""
     return subprocess.run(
         [*RUN, *map(str, arguments)],
         capture_output=True,
@@ -37,12 +39,12 @@ def folder(tmp_path):
 
 
 def test_fit_and_encode_give_what_the_library_gives(folder):
-    done = quorumhash("fit", "views.npz", "-o", "items.qh", "--bits", 16, "--method", "itq", "--json", cwd=folder)
+    done = process("fit", "views.npz", "-o", "items.qh", "--bits", 16, "--method", "itq", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     assert facts["rows"] == 200
     assert facts["views"] == {"pixels": 64, "gradients": 32, "frequencies": 45, "profiles": 46}
-    done = quorumhash("encode", "items.qh", "views.npz", "-o", "codes.npy", "--json", cwd=folder)
+    done = process("encode", "items.qh", "views.npz", "-o", "codes.npy", "--json", cwd=folder)
     assert json.loads(done.stdout) == {
         "codes": "codes.npy", "rows": 200, "bits": 16, "bytes_per_code": 2, "fingerprint": facts["fingerprint"],
     }  # fmt: skip
@@ -128,6 +130,13 @@ def test_debug_shows_the_traceback(folder):
     done = quorumhash("--debug", "fit", "nowhere.npz", cwd=folder)
     assert "Traceback" in done.stderr
     assert done.returncode != 0
+
+
+def test_a_process_ends_with_one_sentence_and_status_two(folder):
+    done = process("fit", "nowhere.npz", cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("quorumhash: there is no file nowhere.npz")
+    assert done.stderr.count("\n") == 1
 
 
 def test_wrong_usage_is_exit_status_two(folder):

@@ -8,6 +8,7 @@ import pytest
 import quorumhash.demo as demo
 from quorumhash.bench.settings import Setting
 from quorumhash.datasets import load_dataset
+from quorumhash.datasets.base import thinned
 from quorumhash.evaluation import chance_precision
 from quorumhash.experiment import (
     chance_outcome,
@@ -23,6 +24,7 @@ from quorumhash.report import write_report
 @pytest.fixture(scope="module")
 def results():
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "load_dataset", lambda name: thinned(load_dataset(name), 480))
         patch.setattr(demo, "BITS", (8, 16))
         patch.setattr(demo, "CURVE_BITS", 16)
         for name, (hasher, options) in demo.METHODS.items():
@@ -43,7 +45,7 @@ def test_tables_have_all_methods_with_float_and_chance_rows(results):
         table = demo.damage_table(results[0], damage)
         assert [row[0] for row in table.rows] == ["float search", "chance", *demo.METHODS]
         scores = {row[0]: row[1] for row in table.rows}
-        assert scores["chance"] == pytest.approx(0.1, abs=0.02)
+        assert scores["chance"] == pytest.approx(0.1, abs=0.03)
         assert all(score > scores["chance"] for name, score in scores.items() if name != "chance")
 
 

@@ -2,16 +2,20 @@
 
 import doctest
 import importlib
+import importlib.util
+import os
 import pkgutil
 import re
+import subprocess
 import sys
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import quorumhash
-from quorumhash import corruption, evaluation
+from quorumhash import corruption, errors, evaluation
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -20,6 +24,8 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md"]
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS = re.compile(r"<!-- needs: *(.*?) *-->\n+\Z")
+NEEDS_ANYWHERE = re.compile(r"<!-- needs: (?!quorumhash)")
 NOT_RUN = re.compile(r"<!-- not run: *(.*?) *-->\n+\Z")
 FENCED = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
@@ -43,14 +49,31 @@ def name_of(page):
     return page.name
 
 
-def python_blocks(text):
-    """(first line, code) of every block that is to run."""
+def python_blocks(text, is_everything_run=False):
+    """(first line, code) of every block that is to run; those that need a package of an extra only on request."""
     for block in BLOCK.finditer(text):
-        excuse = NOT_RUN.search(text[: block.start()])
+        before = text[: block.start()]
+        excuse, needs = NOT_RUN.search(before), NEEDS.search(before)
         if excuse:
             assert excuse.group(1), "a block that is not run must say why: <!-- not run: reason -->"
-        else:
+        elif needs is None or all(is_met(need, is_everything_run) for need in needs.group(1).split()):
             yield text[: block.start(1)].count("\n") + 1, block.group(1)
+
+
+def is_met(need, is_everything_run):
+    """A need is a name of the library, `quorumhash.audit`, or a package that an extra brings."""
+    home, _, name = need.partition(".")
+    if home == "quorumhash":
+        return name in quorumhash.__all__
+    return is_everything_run and importlib.util.find_spec(need) is not None
+
+
+def run_blocks(page, is_everything_run=False):
+    """The blocks of one page share their names and run in order; warnings are errors."""
+    names = {"__name__": "__main__"}
+    for line, code in python_blocks(page.read_text(), is_everything_run):
+        # blank lines before the code, so that an error names the line of the page
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
 
 
 def without_code(page):
@@ -78,13 +101,18 @@ def anchors(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
-    """Blocks of one page share their names and run in order, in an empty folder, with warnings as errors."""
     assert page.is_file(), f"{page.name} is missing"
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
-    for line, code in python_blocks(page.read_text()):
-        # blank lines before the code, so that an error names the line of the page
-        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+    run_blocks(page)
+
+
+@pytest.mark.extra
+@pytest.mark.filterwarnings("ignore:.*pkg_resources.*", "ignore:.*swigvar.*|.*SwigPy.*:DeprecationWarning")
+@pytest.mark.parametrize("page", [page for page in PAGES if NEEDS_ANYWHERE.search(page.read_text())], ids=name_of)
+def test_blocks_that_need_an_extra_run(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("QUORUMHASH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    run_blocks(page, is_everything_run=True)
 
 
 def test_pages_have_code_that_runs():
@@ -96,6 +124,9 @@ def test_an_excuse_needs_a_reason():
     with pytest.raises(AssertionError, match="must say why"):
         list(python_blocks("<!-- not run: -->\n```python\n1 / 0\n```\n"))
     assert not list(python_blocks("<!-- not run: needs a network -->\n```python\n1 / 0\n```\n"))
+    assert not list(python_blocks("<!-- needs: faiss -->\n```python\n1 / 0\n```\n"))
+    assert not list(python_blocks("<!-- needs: quorumhash.nothing -->\n```python\n1 / 0\n```\n"))
+    assert list(python_blocks("<!-- needs: quorumhash.damage -->\n```python\n1 / 0\n```\n"))
     assert list(python_blocks("<!-- a remark -->\n```python\n1 / 0\n```\n")) == [(3, "1 / 0\n")]
 
 
@@ -144,6 +175,38 @@ def test_first_rival_of_a_cell_is_found():
         "itq": 1.0, "lsh": 0.5, "quorum": pytest.approx(1.2),
     }  # fmt: skip
     assert make_methods_page.told(found["lsh"]) == "50.0 % of the first (digits swap)"
+
+
+@pytest.mark.extra
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+    words = ("-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site")
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) >= len(list(DOCS.glob("*.md")))
+    for page in pages:
+        text = page.read_text()
+        assert not re.search(r"<(?:script|img|iframe)[^>]+src=.?(?:https?:)?//", text), page
+        assert not re.search(r"<link[^>]+href=.?(?:https?:)?//[^>]*stylesheet|@import|fonts\.g", text), page
+
+
+def test_every_public_name_is_on_the_page_of_the_api():
+    page = (DOCS / "api.md").read_text()
+    shown = re.findall(r"^::: quorumhash\.(\w+)$", page, re.MULTILINE) + re.findall(r"`quorumhash\.(\w+)`", page)
+    assert sorted(shown) == sorted(set(shown))
+    wanted = {name for name in quorumhash.__all__ if not hasattr(errors, name)}  # those stand together, as a tree
+    assert set(shown) - {"errors"} == wanted
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "pictures").glob("*.svg")), ids=name_of)
+def test_pictures_are_whole_small_and_refer_to_nothing_outside(path):
+    root = ElementTree.fromstring(path.read_text())
+    assert root.findtext("{http://www.w3.org/2000/svg}title")
+    assert path.stat().st_size < 40_000
+    assert all(value.startswith("data:image/png") for node in root.iter() if (value := node.get("href")))
+    assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
+    assert any(f"pictures/{path.name}" in page.read_text() for page in PAGES)
 
 
 def test_every_command_has_help_and_a_heading():

@@ -566,6 +566,13 @@ class DictBeside(RuleBasedStateMachine):
             assert len(self.index) == len(self.items)
             assert self.index.ids.tolist() == sorted(self.items)
 
+    @invariant()
+    def gives_its_codes_back(self):
+        if hasattr(self, "index"):
+            codes, ids = self.index.items()
+            assert ids.tolist() == sorted(self.items)
+            assert [code.tolist() for code in codes] == [self.items[i].tolist() for i in sorted(self.items)]
+
 
 DictBeside.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 TestDictBeside = DictBeside.TestCase

@@ -1,40 +1,15 @@
 """`quorumhash index` and `quorumhash search`: what they print, write and refuse."""
 
-import contextlib
-import io
 import json
-import os
 import re
-import sys
-from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
 import test_cli
+from commands import call as quorumhash
 
 import quorumhash as qh
-from quorumhash.cli import main
 from quorumhash.index.store import SegmentFile
-
-
-def quorumhash(*words, cwd):
-    """What a command prints and its exit status, without a process of its own."""
-    out, err, before, status = io.StringIO(), io.StringIO(), os.getcwd(), 0
-    os.chdir(cwd)
-    try:
-        with (
-            mock.patch.object(sys, "argv", ["quorumhash", *map(str, words)]),
-            mock.patch("warnings.showwarning"),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            main()
-    except SystemExit as end:
-        status = end.code or 0
-    finally:
-        os.chdir(before)
-    return SimpleNamespace(stdout=out.getvalue(), stderr=err.getvalue(), returncode=status)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +52,7 @@ def test_search_gives_what_brute_force_gives(folder):
     assert json.loads(done.stdout) == expected(folder, k=7), done.stderr
     done = quorumhash("search", "items.qh", "items.qhx", "query.npz", "--radius", 2, "--json", cwd=folder)
     assert json.loads(done.stdout) == expected(folder, radius=2), done.stderr
-    done = test_cli.quorumhash("search", "items.qh", "items.qhx", "query.npz", cwd=folder)
+    done = test_cli.process("search", "items.qh", "items.qhx", "query.npz", cwd=folder)
     truth = expected(folder, k=10)
     lines = [
         " ".join(f"{i}:{d}" for i, d in zip(*row, strict=True))

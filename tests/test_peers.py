@@ -71,11 +71,11 @@ def test_rank_fusion_is_the_sum_of_reciprocal_ranks():
         present = data.views.present(name)
         train = views[name][data.train_rows[present[data.train_rows]]]
         hasher = PCAHasher(n_bits, rotate=True, random_state=3).fit({name: train})
+        kept = [j for j, row in enumerate(data.database_rows) if present[row]]
+        bits = hasher.transform({name: views[name][data.database_rows[kept]]}, packed=False)
         for i, query in enumerate(data.query_rows):
             if not present[query]:
                 continue
-            kept = [j for j, row in enumerate(data.database_rows) if present[row]]
-            bits = [hasher.transform({name: views[name][[r]]}, packed=False)[0] for r in data.database_rows[kept]]
             own = hasher.transform({name: views[name][[query]]}, packed=False)[0]
             distances = np.array([np.sum(own != other) for other in bits])
             for j, distance in zip(kept, distances, strict=True):

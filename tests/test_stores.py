@@ -314,6 +314,23 @@ def test_a_missing_package_is_named_with_its_extra(url, package, monkeypatch):
     assert isinstance(caught.value, ImportError)
 
 
+def test_an_index_without_faiss_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "faiss", None)
+    with pytest.raises(MissingExtraError, match=r"faiss.*: pip install 'quorumhash\[bench\]'"):
+        qh.HammingIndex(n_bits=8).to_faiss()
+
+
+@pytest.mark.extra
+def test_an_index_goes_to_faiss_with_its_ids(ids):
+    index, codes = qh.HammingIndex(n_bits=61), random_codes(300, 61)
+    index.add(codes, ids=ids)
+    index.remove(ids[:50])
+    distances, found = index.to_faiss().search(codes[:9], 250)
+    for row, (wanted, _) in enumerate(brute_force(codes[50:], ids[50:], codes[:9])):
+        np.testing.assert_array_equal(distances[row], wanted)
+        assert set(found[row]) == set(ids[50:])
+
+
 def test_a_cut_through_a_tie_asks_for_the_whole_tie():
     """A store that gives the largest ids of a tie first, and counts its questions."""
 

@@ -188,6 +188,12 @@ class HammingIndex(Items):
         """Rank matches anew by the similarity of vectors: row i of `vectors` (an array or memory map) is about id i."""
         return rescored(vectors, matches, queries, k, metric)
 
+    def to_faiss(self) -> Any:
+        """The items in faiss's own exact index (`IndexBinaryIDMap2` over `IndexBinaryFlat`); needs the extra bench."""
+        from quorumhash.index.adapters.faiss import binary_index
+
+        return binary_index(*self.items(), self.n_bits)
+
     def stats(self) -> dict[str, Any]:
         """What the index holds, what it takes, and how it has searched so far."""
         segments = self._table.segments

@@ -65,6 +65,14 @@ class Items:
         """All ids, in rising order."""
         return self._table.ids()
 
+    def items(self) -> tuple[Bytes, Ids]:
+        """All codes (n, n_bytes) and ids (n,), ids rising: what `add` of another index or store takes."""
+        self._require_open()
+        parts = [(np.empty((0, self._table.n_bytes), np.uint8), np.empty(0, np.int64)), *self._table.items()]
+        codes, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        order = np.argsort(ids)
+        return codes[order], ids[order]
+
     def add(self, codes: npt.ArrayLike, ids: npt.ArrayLike | None = None, *, model: Any = None) -> None:
         """Add items, all or none.
 

@@ -152,8 +152,8 @@ class Store(ABC):
 
 
 def missing(package: str, extra: str) -> MissingExtraError:
-    """The error for a store whose package is not installed."""
-    return MissingExtraError(f"this store needs the package {package}: pip install 'quorumhash[{extra}]'.")
+    """The error for a package that is not installed, with the words that install it."""
+    return MissingExtraError(f"the package {package} is needed and not installed: pip install 'quorumhash[{extra}]'.")
 
 
 def agreed_bits(given: int | None, found: int | None, name: str) -> int:

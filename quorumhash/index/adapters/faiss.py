@@ -28,16 +28,29 @@ def open_url(url: str, n_bits: int | None) -> FaissStore:
     return FaissStore(agreed_bits(n_bits, None, url), {name: int(value) for name, value in options.items()})
 
 
+def binary_index(codes: Codes, ids: Ids, n_bits: int) -> Any:
+    """faiss's own exact index, `IndexBinaryIDMap2` over `IndexBinaryFlat`, of codes (n, width) under ids (n,)."""
+    faiss = _faiss()
+    index = faiss.IndexBinaryIDMap2(faiss.IndexBinaryFlat(8 * n_bytes(n_bits)))
+    index.add_with_ids(codes, ids)
+    return index
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError as error:
+        raise missing("faiss-cpu", "bench") from error
+    return faiss
+
+
 class FaissStore(Store):
     """A binary index of faiss; `lists` and `probes` in `options` make it an inverted one."""
 
     name = "the faiss store"
 
     def __init__(self, n_bits: int, options: dict[str, int]) -> None:
-        try:
-            import faiss
-        except ImportError as error:
-            raise missing("faiss-cpu", "bench") from error
+        faiss = _faiss()
         self.n_bits, width = n_bits, 8 * n_bytes(n_bits)  # faiss counts whole bytes; the unused bits are zero
         self._ids, self._lists = IdSet(np.empty(0, np.int64)), options.get("lists", 0)
         self._index: Any = None

@@ -1,0 +1,122 @@
+"""Tables about search: speed beside faiss, stores of other programs, what the index file was put through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from figures_table import results, table
+
+
+def stores() -> str:
+    report = results("stores")
+    keys = ("add_seconds", "nearest_p50_ms", "nearest_p99_ms", "batch_ms", "within_p50_ms", "remove_1000_seconds",
+            "reopen_seconds", "disk_mb", "recall")  # fmt: skip
+    header = ["store", "add all, s", "10 nearest, ms", "99 %", "in a batch", "within 2 bits, ms", "remove 1,000, s",
+              "open again, s", "disk, MB", "recall"]  # fmt: skip
+    rows = [[row["store"], *(f"{row[key]:,}" if key in row else "" for key in keys)] for row in report["results"]]
+    source = report["provenance"]
+    return table(header, rows) + (
+        f"\n{report['what']}. Recall 1.0 means every answer is that of brute force. {source['cpu']}, "
+        f"{source['cores']} cores. `{report['command']}`, `benchmarks/results/stores.json`\n"
+    )
+
+
+def durability() -> str:
+    report = results("durability")
+    kill, torn, full = report["kill"], report["torn_wal"], report["disk_full"]
+    mutated, readers = report["mutations"], report["readers"]
+    bad = sum(mutated[word] for word in ("wrong", "other_error", "memory_error", "timeout", "crash"))
+    rows = [
+        [f"{kill['kills']:,} kill -9 during add, replace, remove, compact and open",
+         f"{kill['reopened']:,} reopened, {kill['before_the_file']} came before there was a file; of "
+         f"{kill['acknowledged_calls']:,} acknowledged calls {kill['lost']} lost, {kill['by_half']} by half"],
+        [f"{torn['cuts']:,} logs cut or garbled at a random byte", f"all reopened; {torn['by_half']} batches by half"],
+        [f"{full['rlimit']['limits']} limits of file size, {full['tmpfs']['file_systems']} full file systems",
+         f"one error each; {full['rlimit']['lost']} items lost"],
+        [f"{mutated['files']:,} mutated files, {mutated['unchanged']:,} of them by chance the same bytes",
+         f"{mutated['refused']:,} refused, {mutated['right']:,} read right (changed in free space), {bad} others"],
+        [f"one writer and {readers['readers']} readers for {readers['seconds']:.0f} s",
+         f"{readers['calls_of_the_writer']:,} batches, {readers['loads']:,} loads, {readers['torn']} torn"],
+    ]  # fmt: skip
+    text = table(["what was done", "what came of it"], rows)
+    words = ("refused", "silent", "memory_error", "timeout", "crash")
+    counts = [mutated[word] for word in ("refused", "right", "memory_error", "timeout", "crash")]
+    own = ["quorumhash, per 600 that differ; silent ones all right", *(f"{600 * n / sum(counts):.0f}" for n in counts)]
+    others = [[name, *(str(found[word]) for word in words)] for name, found in report["peers"]["mutated"].items()]
+    text += (
+        "\nOthers' files, byte-mutated, from "
+        + report["peers"]["source"]
+        + ". Silent: read without a word, right or not.\n\n"
+    )
+    text += table(["loader, 600 files", "refused", "silent", "MemoryError", "timeout", "crash"], [*others, own])
+    killed = "; ".join(f"{name}: {said}" for name, said in report["peers"]["killed"].items())
+    return text + f"\nKilled while saving: {killed}. `{report['command']}`, `benchmarks/results/durability.json`\n"
+
+
+def search_nearest() -> str:
+    report = results("hamming_search")
+    rows = []
+    for row in report["nearest"]:
+        if "queries_per_second" not in row:
+            continue
+        rate, faiss = row["queries_per_second"], row["times_faiss"]
+        best = next(iter(faiss))
+        passes = f"{100 * row['share_of_bare_pass'][best]:.0f} %" if "share_of_bare_pass" in row else ""
+        theirs = max(rate["faiss heap"], rate["faiss counting"])
+        setting = [row["codes"], f"{row['distinct']:,}", str(row["bits"]), str(row["k"]), f"{row['batch']:,}"]
+        shown = [f"{theirs:,.0f}", f"{rate[best]:,.0f}", f"{faiss[best]:.1f}", f"{faiss['ours portable']:.1f}", passes]
+        rows.append([*setting, *shown])
+    header = ["codes", "distinct", "bits", "k", "batch", "faiss, queries a second", "ours", "times faiss"]
+    memory = [row for row in report["nearest"] if "id_bytes_per_item" in row]
+    return table([*header, "portable C, times faiss", "share of a bare pass"], rows) + (
+        f"\n{max(row['items'] for row in memory):,} items, {memory[0]['bytes_per_distinct_code']:.2f} bytes a distinct "
+        f"code of 64 bits, at most {max(row['id_bytes_per_item'] for row in memory):.2f} bytes an item for ids and "
+        f"lists. {_of_search(report)}"
+    )
+
+
+def _of_search(report: Any) -> str:
+    place = report["provenance"]
+    return f"{place['cpu']}, kernels {place['kernels']}, faiss {place['faiss']}. `{report['command']}`\n"
+
+
+def search_radius() -> str:
+    report = results("hamming_search")
+    rows = []
+    for row in (row for row in report["radius"] if "radius" in row):
+        rate = row["queries_per_second"]
+        shown = [f"{rate[name]:,.0f}" for name in ("faiss BinaryFlat", "faiss BinaryMultiHash", "ours")]
+        rows.append(
+            [row["codes"], str(row["radius"]), f"{row['found_per_query']:,}", *shown, f"{row['times_faiss']:.1f}"]
+        )
+    header = ["codes", "radius", "found a query", "faiss flat, queries a second", "faiss multi-hash", "ours"]
+    return table([*header, "times multi-hash"], rows) + f"\n{_of_search(report)}"
+
+
+def search_multi_index() -> str:
+    report = results("hamming_search")
+    rows = []
+    for row in (row for row in report["multi_index"] if "k" in row):
+        rate = row["queries_per_second"]
+        shown = [f"{rate[name]:,.0f}" for name in ("scan", "multi-index")]
+        spread = " / ".join(f"{value:.0f}" for value in row["farthest"])
+        share = f"{100 * row['share_looked_up']:.0f} %"
+        rows.append(
+            [row["codes"], f"{row['items']:,}", str(row["k"]), spread, *shown, f"{row['times_scan']:.1f}", share]
+        )
+    header = ["codes", "items", "k", "k-th distance, 10 / 50 / 90 %", "scan, queries a second", "bands", "times scan"]
+    taken = ", ".join(
+        f"{row['band_bytes_per_code']} ({row['codes']})" for row in report["multi_index"] if "k" not in row
+    )
+    return table([*header, "answered by bands alone"], rows) + (
+        f"\nBytes of bands a distinct code: {taken}. {_of_search(report)}"
+    )
+
+
+FIGURES = {
+    "stores": stores,
+    "durability": durability,
+    "search_nearest": search_nearest,
+    "search_radius": search_radius,
+    "search_multi_index": search_multi_index,
+}
