@@ -2,11 +2,11 @@
 
     python benchmarks/quality/audit.py [--datasets digits mfeat coco5] [--out benchmarks/results/audit.json]
 
-The cells are those of audit.toml beside this file. Of each: recall (planted pairs of row and view that got the verdict of
-their kind) and precision (verdicts of that kind that were planted), partners, false alarms; for a shifted join its range.
-"swap" copies a random other row's view, which that row keeps; "exchange" permutes views among the rows that are hit, so
-that no copy betrays them; both are to be called swap. "model_version" turns a view at random and moves its mean, with
-noise of a tenth of its spread. Results are stored cell by cell, and a run that was stopped goes on.
+The cells are those of audit.toml beside this file. Of each: recall (planted pairs of row and view that got the verdict
+of their kind) and precision (verdicts of that kind that were planted), partners, false alarms; for a shifted join its
+range. "swap" copies a random other row's view, which that row keeps; "exchange" permutes views among the rows that are
+hit, so that no copy betrays them; both are to be called swap. "model_version" turns a view at random and moves its mean,
+with noise of a tenth of its spread. Results are stored cell by cell, and a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def plant(views: qh.Views, kind: str, rate: float, seed: int) -> tuple[qh.Views,
         matrices = {name: np.array(views[name], dtype=np.float64) for name in views}
         mask = np.zeros(homes.shape, dtype=bool)
         only = int(rng.integers(len(views.names)))
-        for m, (name, values) in enumerate(matrices.items()):
+        for m, values in enumerate(matrices.values()):
             if kind == "model_version":
                 if m == only:
                     mask[rng.permutation(len(views))[: round(rate * len(views))], m] = True
@@ -171,8 +171,8 @@ def main() -> None:
         report = json.loads(given.out.read_text())
         report = {"datasets": report["datasets"]} if report["plan"] == plan else {"datasets": {}}
     report |= {
-        "what": "planted damage found by qh.audit; search: MAP and recall of undamaged neighbours (10 nearest among the "
-        "first 10, COCO-5 100) after fit on damaged and on corrected views",
+        "what": "planted damage found by qh.audit; search: MAP and recall of undamaged neighbours (10 nearest among "
+        "the first 10, COCO-5 100) after fit on damaged and on corrected views",
         "command": f"python benchmarks/quality/audit.py --datasets {' '.join(given.datasets)} --out {given.out}",
         "plan": plan,
         "provenance": provenance(threads_wanted()),
