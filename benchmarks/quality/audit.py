@@ -5,7 +5,7 @@
 The cells are those of audit.toml beside this file. Of each: recall (planted pairs of row and view that got the verdict
 of their kind) and precision (verdicts of that kind that were planted), partners, false alarms; for a shifted join its
 range. "swap" copies a random other row's view, which that row keeps; "exchange" permutes views among the rows that are
-hit, so that no copy betrays them; both are to be called swap. "model_version" turns a view at random and moves its mean,
+hit, so that no copy betrays them; both are to be called swap. "model_version" turns a view and moves its mean,
 with noise of a tenth of its spread. Results are stored cell by cell, and a run that was stopped goes on.
 """
 
