@@ -53,9 +53,10 @@ LEVELS = [
     },
     {"datasets.picturesets", "hashers.knn_repair", "hashers.rpca", "hashers.vote", "judging", "steps.crossview"},
     {
-        "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "hashers.repair",
-        "inspection", "partners", "quorum",
+        "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "drift", "evolution",
+        "hashers.repair", "inspection", "partners", "quorum",
     },
+    {"evolving"},
     {"auditreport", "datasets", "hashers.quorum", "joins"},
     {"auditing", "datasets.catalogue", "hashers"},
     {"auditcli", "bench.peers", "bench.weighting", "datasetscli", "index.cli"},
