@@ -1,6 +1,6 @@
 """What an audit finds of planted damage: kinds, partners, false alarms, and what correcting it gives back.
 
-    python benchmarks/quality/audit.py [--datasets ...] [--kinds ...] [--rates ...] [--out benchmarks/results/audit.json]
+    python benchmarks/quality/audit.py [--datasets ...] [--kinds ...] [--rates ...] [--out FILE.json]
 
 The cells are those of audit.toml beside this file. Of each: recall (planted pairs of row and view that got the verdict
 of their kind) and precision (verdicts of that kind that were planted), partners, false alarms; for a shifted join its
