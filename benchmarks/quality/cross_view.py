@@ -71,7 +71,7 @@ def main() -> None:
     given = parser.parse_args()
     report: dict[str, Any] = {"datasets": {name: measure(name, given.bits) for name in given.datasets}}
     report |= {
-        "what": f"MAP, {given.bits} bits, undamaged, 1 seed; queries with one view, database with all, or with one other",
+        "what": f"MAP, {given.bits} bits, undamaged, 1 seed; queries with one view, database with all or one other",
         "command": f"python benchmarks/quality/cross_view.py --bits {given.bits} --out {given.out}",
         "provenance": provenance(threads_wanted()),
     }

@@ -99,7 +99,7 @@ def main() -> None:
     given = parser.parse_args()
     report: dict[str, Any] = {"datasets": {name: measure(name, given.bits) for name in given.datasets}}
     report |= {
-        "what": f"{given.bits} bits, neighbours, undamaged, 1 seed; recall of the 10 nearest among the first 10 (COCO-5 100)",
+        "what": f"{given.bits} bits, undamaged, 1 seed; recall of the 10 nearest among the first 10 (COCO-5 100)",
         "command": f"python benchmarks/quality/evolve.py --bits {given.bits} --out {given.out}",
         "provenance": provenance(threads_wanted()),
     }
