@@ -247,6 +247,8 @@ def test_codes_find_the_partners_that_all_rows_give(clean, monkeypatch):
     monkeypatch.setattr("quorumhash.partners.EXACT_ROWS", 10)
     by_codes, _ = find_partners(matches, matching, homes, rows, 0)
     assert np.mean(by_codes[:, 0] == exact[:, 0]) > 0.9
+    assert all(len(set(row)) == len(row) for row in by_codes.tolist())
+    assert find_partners(matches, matching, homes, rows[:0], 0)[0].shape == (0, 5)
 
 
 def test_copies_are_rows_with_the_same_number():
