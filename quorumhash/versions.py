@@ -30,7 +30,7 @@ MOST_ROWS = 400  # of a group, compared with each other
 N_SHUFFLES = 50
 CLEAR = 4.0  # standard deviations of shuffled rows above which groups are at one
 AS_CLEAR = 0.4  # of the larger of r(A, A) and r(B, B), for the smaller
-CONTENT = 0.05  # share of another view's variance between two groups, from which on they differ in what they are about
+CONTENT = 0.02  # share of another view's variance between two groups, from which on they differ in what they are about
 STRANGE = 0.3  # of the smaller: two groups whose r is below, and not clearly above chance, know nothing of each other
 
 
@@ -78,7 +78,7 @@ def is_other_version(
     if min(map(len, groups)) < FEWEST_ROWS:
         return False
     a, b = groups
-    if _difference(coordinates, view, first, second, usable) > CONTENT:
+    if _difference(coordinates, view, first, second, usable) > CONTENT + 1.0 / np.count_nonzero(first | second):
         return False
     own, its = (_agreement(coordinates, view, group, group, usable, rng) for group in groups)
     between = _agreement(coordinates, view, a, b, usable, rng)
