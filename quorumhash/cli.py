@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quorumhash.auditcli import audit
 from quorumhash.bench.cli import bench
 from quorumhash.datasetscli import datasets
 from quorumhash.errors import QuorumHashError
@@ -26,6 +27,7 @@ app.add_typer(bench)
 app.add_typer(index)
 app.command()(search)
 app.add_typer(datasets)
+app.command()(audit)
 
 ViewsArgument = Annotated[
     list[str],
