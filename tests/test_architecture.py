@@ -14,17 +14,17 @@ LEVELS = [
         "steps.thresholds", "supervision",
     },
     {
-        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download", "evaluation",
+        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups", "datasets.download", "evaluation",
         "features.opencv", "features.pictures", "hashers.plain", "index.rescoring", "index.writerlock", "matrices",
         "modelfile", "patches", "similarity",
     },
     {
         "_native.fallback", "engines.threads", "features.colour_moments", "features.gist", "features.wavelet_texture",
-        "index.arguments", "index.segments", "overlap", "report", "views",
+        "index.arguments", "index.segments", "overlap", "report", "tablefiles", "views",
     },
     {
         "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
-        "index.adapters.base", "index.database", "viewfiles", "viewworth",
+        "engines.watched", "index.adapters.base", "index.database", "viewfiles", "viewworth",
     },
     {
         "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters", "index.adapters.faiss",

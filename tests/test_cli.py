@@ -76,7 +76,7 @@ def test_named_arrays_subsets_labels_and_text_output(folder):
     [
         (["fit", "nowhere.npz"], "there is no file nowhere.npz"),
         (["fit", "labels.npy"], "view 'labels' must be 2-D"),
-        (["fit", "views.qh"], "views must be a .npz file or name=path.npy"),
+        (["fit", "views.qh"], "views must be a .npz, .npy, .csv or .parquet file, or name=path"),
         (["fit", "views.npz", "--seed", "-1"], "random_state must be a whole number from 0"),
         (["fit", "broken.npz"], "broken.npz is no readable .npz"),
         (["fit", "objects.npy"], "objects.npy is no readable .npy of plain numbers"),
@@ -157,17 +157,49 @@ def test_doctor():
     assert all(name in text for name in facts)
 
 
+def interrupted(*arguments, cwd, seconds=3.0):
+    """The command after a Ctrl-C: exit status and what it said on the error stream."""
+    process = subprocess.Popen(
+        [*RUN, *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # background jobs ignore it
+    )  # fmt: skip
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said
+
+
 def test_ctrl_c_leaves_files_whole(folder):
-    """An old report stays as it was, and no temporary file is left behind."""
+    """An old report stays as it was, no temporary file is left behind, and one sentence says so."""
     report = folder / "report.html"
     report.write_text("old")
-    process = subprocess.Popen(
-        [*RUN, "demo"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
-    )  # fmt: skip
-    time.sleep(4)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
+    status, said = interrupted("demo", cwd=folder)
+    assert status == 130
+    assert said == "quorumhash: stopped; every file is the old one or a whole new one.\n"
     assert report.read_text() == "old"
     assert not list(folder.glob(".*part*"))
+
+
+def test_tables_are_views(folder):
+    """A .csv of two views, and one .csv per view, give the codes of the same numbers in arrays."""
+    with np.load(folder / "views.npz") as held:
+        views = {name: held[name] for name in ("pixels", "profiles")}
+    views["pixels"][3] = np.nan
+    np.savez(folder / "two.npz", **views)
+    header = [f"{name}__{i}" for name, values in views.items() for i in range(values.shape[1])]
+    lines = [["" if np.isnan(v) else repr(float(v)) for v in row] for row in np.hstack(list(views.values()))]
+    (folder / "two.csv").write_text("\n".join(",".join(line) for line in [header, *lines]) + "\n")
+    found = []
+    for source in ("two.npz", "two.csv"):
+        done = quorumhash("fit", source, "--bits", 16, "--json", "-o", f"{source}.qh", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout))
+    assert found[0]["fingerprint"] == found[1]["fingerprint"]
+    assert found[1]["views"] == {"pixels": 64, "profiles": 46}
+
+
+def test_shells_complete_commands_and_methods():
+    words = {"COMP_WORDS": "quorumhash fit --method rm", "COMP_CWORD": "3", "_QUORUMHASH_COMPLETE": "complete_bash"}
+    run = [sys.executable, "-c", "import sys; sys.argv[0] = 'quorumhash'; from quorumhash.cli import main; main()"]
+    done = subprocess.run(run, capture_output=True, text=True, env={**os.environ, **words})
+    assert done.stdout.split() == ["rmvh"]
