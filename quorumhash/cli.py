@@ -14,6 +14,7 @@ from quorumhash.datasetscli import datasets
 from quorumhash.errors import QuorumHashError
 from quorumhash.index.cli import index, search
 from quorumhash.printing import JsonOption, note, say
+from quorumhash.web.cli import serve
 
 app = typer.Typer(
     name="quorumhash",
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.add_typer(bench)
 app.add_typer(index)
 app.command()(search)
+app.command()(serve)
 app.add_typer(datasets)
 
 ViewsArgument = Annotated[

@@ -14,7 +14,8 @@ LEVELS = [
         "steps.thresholds", "supervision",
     },
     {
-        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups", "datasets.download", "evaluation",
+        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups", "datasets.download",
+        "evaluation",
         "features.opencv", "features.pictures", "hashers.plain", "index.rescoring", "index.writerlock", "matrices",
         "modelfile", "patches", "similarity",
     },
