@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from quorumhash._version import __version__
 
 if TYPE_CHECKING:
+    from quorumhash.auditing import audit as audit
+    from quorumhash.auditreport import AuditReport as AuditReport
     from quorumhash.codes import hamming_distances as hamming_distances
     from quorumhash.corruption import damage as damage
     from quorumhash.datasets import DATASETS as DATASETS
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnchorGraphHasher": "hashers",
+    "AuditReport": "auditreport",
     "CHMSHasher": "hashers",
     "CKHHasher": "hashers",
     "ConsensusHasher": "hashers",
@@ -102,6 +105,7 @@ _HOMES = {
     "Views": "views",
     "ViewsError": "errors",
     "VoteHasher": "hashers",
+    "audit": "auditing",
     "damage": "corruption",
     "extract_features": "features",
     "hamming_distances": "codes",

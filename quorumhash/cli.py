@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quorumhash.auditcli import audit
 from quorumhash.bench.cli import bench
 from quorumhash.datasetscli import datasets
 from quorumhash.errors import QuorumHashError
@@ -28,6 +29,7 @@ app.add_typer(index)
 app.command()(search)
 app.command()(serve)
 app.add_typer(datasets)
+app.command()(audit)
 
 ViewsArgument = Annotated[
     list[str],

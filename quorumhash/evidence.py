@@ -83,7 +83,7 @@ def learn_mass_points(
     most of the rows is one of few values by nature.
     """
     probes = [_probes(part, present[:, m]) for m, part in enumerate(signatures)]
-    cells = [_cells(part, probe) for part, probe in zip(signatures, probes, strict=True)]
+    cells = [grid_cells(part, probe) for part, probe in zip(signatures, probes, strict=True)]
     found = [np.unique(part, axis=0, return_inverse=True, return_counts=True) for part in cells]
     places = [inverse.ravel() for _, inverse, _ in found]
     learned = []
@@ -114,13 +114,14 @@ def _varies(
     )
 
 
-def _cells(rows: Any, probes: Any) -> Any:
+def grid_cells(rows: Any, probes: Any) -> Any:
+    """Cells (n, 3) of a fine grid: rows that are equal, or nearly so, fall into one."""
     return array_namespace(rows).round(rows @ probes)
 
 
 def is_mass_point(rows: Any, probes: Any, points: Any) -> Any:
     """Whether each row falls within one step of a mass point, (n,): rounding may fall to either side."""
-    cells = _cells(rows, probes)
+    cells = grid_cells(rows, probes)
     xp = array_namespace(cells)
     inside = xp.zeros(cells.shape[0], dtype=xp.bool, device=device(cells))
     for i in range(points.shape[0]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from base64 import b64encode
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Literal
@@ -16,9 +15,10 @@ from rich.console import Console
 from rich.table import Table as TerminalTable
 from rich.text import Text
 
-from quorumhash._drawing import Chart, Curve, as_grey, draw_chart, draw_legend, encode_png
+from quorumhash._drawing import Chart, Curve, draw_chart, draw_legend
 from quorumhash.atomic import replacing
 from quorumhash.errors import ParameterError
+from quorumhash.pictureaddress import picture_address
 
 __all__ = ["Chart", "Curve", "Picture", "Report", "Strip", "Table", "print_table", "write_report"]
 
@@ -57,21 +57,21 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A grey picture with a label; `is_right` says whether a neighbour is of the query's kind, None says nothing.
+    """A picture with a label; `is_right` says whether a neighbour is of the query's kind, None says nothing.
 
-    Pixels of type uint8 are shown as they are, others stretched from black (smallest) to white (largest).
+    Grey pixels (uint8 as they are, others stretched from black to white), or the bytes of a picture file.
 
     >>> Picture(np.eye(8), "5", is_right=None).label
     '5'
     """
 
-    pixels: ArrayLike
+    pixels: ArrayLike | bytes
     label: str
     is_right: bool | None
 
     def __post_init__(self) -> None:
         shape = np.shape(self.pixels)
-        if len(shape) != 2 or 0 in shape:
+        if not isinstance(self.pixels, bytes) and (len(shape) != 2 or 0 in shape):
             raise ParameterError(f"picture {self.label!r}: pixels must be a 2-D array with values, got shape {shape}")
 
 
@@ -227,7 +227,7 @@ def _draw_strip(strip: Strip) -> str:
 def _draw_picture(picture: Picture, place: int) -> str:
     """One cell of a strip; place 0 is the query."""
     kind, mark, verdict = MARKS[None if picture.is_right is None else bool(picture.is_right)]
-    address = f"data:image/png;base64,{b64encode(encode_png(as_grey(picture.pixels))).decode()}"
+    address = picture_address(picture.pixels)
     words = escape(f"{f'found {place}' if place else 'query'}: {picture.label}{verdict}")
     label = f'<div class="label">{mark}{escape(picture.label)}</div>'
     return f'<td class="{kind}"><img src="{address}" alt="{words}" title="{words}"/>{label}</td>'

@@ -122,16 +122,25 @@ def trust_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
     return _judged(model, present, signatures)[0]
 
 
-def reliability_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
-    """The share (n, M) of undamaged rows that would look at least as suspicious: a p-value; NaN where absent."""
+def examined_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any, Any, Any]:
+    """Of every view of every row, (n, M) each: p-value, posterior, whether it is a mass point, log p-value of density.
+
+    The p-value is the share of undamaged rows that would look at least as suspicious; NaN where absent.
+    """
     xp = array_namespace(present)
-    _, votes, mass = _judged(model, present, signatures)
+    trust, votes, mass = _judged(model, present, signatures)
+    tests = zip(model.views, model.densities, signatures, strict=True)
+    density = xp.stack([log_p_rows(curve, -density_deviations(view, rows)) for view, curve, rows in tests], axis=1)
     if model.pairs:
-        columns = [log_p_rows(c.curve, votes[:, m]) for m, c in enumerate(model.calibrations)]
+        log_p = xp.stack([log_p_rows(c.curve, votes[:, m]) for m, c in enumerate(model.calibrations)], axis=1)
     else:  # nobody to ask: density alone
-        tests = zip(model.views, model.densities, signatures, strict=True)
-        columns = [log_p_rows(curve, -density_deviations(view, rows)) for view, curve, rows in tests]
-    return xp.where(present, xp.where(mass, 0.0, xp.exp(xp.stack(columns, axis=1))), xp.nan)
+        log_p = density
+    return xp.where(present, xp.where(mass, 0.0, xp.exp(log_p)), xp.nan), trust, mass, density
+
+
+def reliability_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
+    """The p-values (n, M) of `examined_rows`."""
+    return examined_rows(model, present, *signatures)[0]
 
 
 def check_trust(model: Any, signatures: Sequence[tuple[int, int]]) -> None:

@@ -10,27 +10,27 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.settings", "engines.base", "errors",
-        "index", "index.idset", "index.journal", "index.matches", "printing", "progress", "steps", "steps.simplex",
-        "steps.thresholds", "supervision",
+        "index", "index.idset", "index.journal", "index.matches", "printing", "progress", "steps",
+        "steps.simplex", "steps.thresholds", "supervision", "web", "web.guards",
     },
     {
-        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups", "datasets.download",
-        "evaluation",
-        "features.opencv", "features.pictures", "hashers.plain", "index.rescoring", "index.writerlock", "matrices",
-        "modelfile", "patches", "similarity",
+        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",
+        "datasets.download", "evaluation", "features.opencv", "features.pictures", "hashers.plain",
+        "index.rescoring", "index.writerlock", "matrices", "modelfile", "patches", "similarity", "web.pictures",
     },
     {
-        "_native.fallback", "engines.threads", "features.colour_moments", "features.gist", "features.wavelet_texture",
-        "index.arguments", "index.segments", "overlap", "report", "tablefiles", "views",
+        "_native.fallback", "engines.threads", "features.colour_moments", "features.gist",
+        "features.wavelet_texture", "index.arguments", "index.segments", "overlap", "pictureaddress",
+        "tablefiles", "views",
     },
     {
-        "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
-        "engines.watched", "index.adapters.base", "index.database", "viewfiles", "viewworth",
+        "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "engines.watched",
+        "hashers.columns", "index.adapters.base", "index.database", "report", "viewfiles", "viewworth",
     },
     {
-        "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters", "index.adapters.faiss",
-        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.bands",
-        "index.searching", "index.segmentreader", "proximal", "scaling",
+        "auditpage", "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters",
+        "index.adapters.faiss", "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres",
+        "index.bands", "index.searching", "index.segmentreader", "proximal", "scaling",
     },
     {
         "checks", "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "index.codetable",
@@ -39,9 +39,9 @@ LEVELS = [
     },
     {
         "calibration", "consensus", "coordinates", "datasets.idx", "evidence", "features.visual_words",
-        "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.items", "index.pairing",
-        "index.planning", "kernelspace", "nearness", "repair", "steps.averagedgraph", "steps.components",
-        "steps.latentbits", "steps.lineartargets", "viewoptions",
+        "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.items",
+        "index.pairing", "index.planning", "kernelspace", "nearness", "repair", "steps.averagedgraph",
+        "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {
         "encoding", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh",
@@ -52,22 +52,28 @@ LEVELS = [
         "features", "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
         "hashers.view_select", "steps.kernelridge", "steps.neighbourhood", "steps.subspace", "trustlearning",
     },
-    {"datasets.picturesets", "hashers.knn_repair", "hashers.rpca", "hashers.vote", "judging", "steps.crossview"},
-    {"datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "hashers.repair", "quorum"},
-    {"datasets", "hashers.quorum"},
-    {"datasets.catalogue", "hashers"},
-    {"bench.peers", "bench.weighting", "datasetscli", "index.cli"},
-    {"bench.panelmethods", "experiment"},
-    {"bench.panel", "bench.runs", "demo"},
+    {
+        "datasets.picturesets", "hashers.knn_repair", "hashers.rpca", "hashers.vote", "judging",
+        "steps.crossview",
+    },
+    {
+        "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "hashers.repair",
+        "inspection", "partners", "quorum",
+    },
+    {"auditreport", "datasets", "hashers.quorum", "joins"},
+    {"auditing", "datasets.catalogue", "hashers"},
+    {"auditcli", "bench.peers", "bench.weighting", "datasetscli", "index.cli", "web.collection"},
+    {"bench.panelmethods", "experiment", "web.answers", "web.health", "web.modelfacts", "web.opening"},
+    {"bench.panel", "bench.runs", "demo", "web.damagelab"},
     {"bench.workbench"},
-    {"bench.scores"},
-    {"bench.panelpage"},
+    {"bench.scores", "web.app"},
+    {"bench.panelpage", "web.cli"},
     {"bench.cli"},
     {"cli"},
 ]  # fmt: skip
 OPTIONAL = {
-    "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "pyarrow", "psycopg",
-    "pymilvus",
+    "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "uvicorn", "PIL", "cv2", "pywt",
+    "lancedb", "pyarrow", "psycopg", "pymilvus",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from quorumhash.codes import Bytes, hamming_distances
 from quorumhash.errors import ParameterError
 from quorumhash.index.hamming import HammingIndex
-from quorumhash.web.collection import Collection, place, unknown_item
+from quorumhash.web.collection import Collection
 
 MOST_FOUND = 200  # of the items within a radius that are shown
 
@@ -93,13 +93,6 @@ def nearest(index: HammingIndex, code: Bytes, k: int, leave_out: int | None = No
     matches = index.search(code[None], k=k + (leave_out is not None))
     keep = matches.ids[0] != leave_out if leave_out is not None else np.ones(matches.ids.shape[1], dtype=bool)
     return matches.ids[0][keep][:k], matches.distances[0][keep][:k]
-
-
-def require_item(collection: Collection, item: int) -> int:
-    """The id, if there is such an item."""
-    if place(collection.known_ids, item) is None:
-        raise unknown_item(item)
-    return item
 
 
 def n_flipped(code: Bytes, other: Bytes) -> int:

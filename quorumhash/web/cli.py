@@ -23,7 +23,7 @@ def serve(
     ] = "digits",
     views: Annotated[
         list[str] | None,
-        typer.Option("--views", help="Views of the items, a file or name=path; for damage and health. May be repeated."),
+        typer.Option("--views", help="Views of the items, a file or name=path, repeated; for damage and health."),
     ] = None,
     ids: Annotated[
         Path | None, typer.Option("--ids", help="Ids of the rows of views and labels, .npy; else row i is item i.")

@@ -1,4 +1,4 @@
-"""What the page is about: a model, the stored codes, and, where they were given, views, labels and pictures of the items."""
+"""What the page is about: a model, the stored codes and, where given, views, labels and pictures of the items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ RIVAL_ROWS = 20_000  # that the rival learns from
 class PictureBook(Protocol):
     """Pictures of items."""
 
-    picture: Callable[[int], bytes]
+    def picture(self, item: int) -> bytes:
+        """The picture of an item, PNG."""
 
     def name(self, item: int) -> str:
         """What the picture is called; may be empty."""
@@ -99,13 +100,11 @@ class Collection:
 
     def code(self, item: int) -> Bytes:
         """The stored code (n_bytes,) of an item, or that of its views."""
-        position = place(self.ids, item)
-        if position is not None:
-            return self.codes[position]
-        views = self.item_views(item)
-        if views is None:
-            raise unknown_item(item)
-        return self.encode(views)[0]
+        position, views = place(self.ids, item), self.item_views(item)
+        if position is None and views is None:
+            raise UnknownItemError(item)
+        code: Bytes = self.encode(views)[0] if position is None and views is not None else self.codes[position]
+        return code
 
     def encode(self, views: Views, hasher: Any = None) -> Bytes:
         """Codes of some rows by the model, or by another one."""
@@ -174,6 +173,8 @@ def place(ids: Ids, item: int) -> int | None:
     return position if position < len(ids) and ids[position] == item else None
 
 
-def unknown_item(item: int) -> ParameterError:
-    """The error for an id that is nowhere."""
-    return ParameterError(f"item must be the id of an item that is here, got {item}; the list of items has them.")
+class UnknownItemError(ParameterError):
+    """An id that is nowhere."""
+
+    def __init__(self, item: int) -> None:
+        super().__init__(f"item must be the id of an item that is here, got {item}; the list of items has them.")

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.errors import ParameterError
 from quorumhash.index.hamming import HammingIndex
 from quorumhash.views import Views
 from quorumhash.web.answers import n_flipped, nearest
-from quorumhash.web.collection import Collection, Rival
+from quorumhash.web.collection import Collection, Rival, UnknownItemError
 
 SPREAD_ROWS = 2_000  # from which the spread of every feature is taken
 
@@ -47,7 +46,7 @@ class DamageLab:
         started = time.perf_counter()
         row = self.collection.row(item)
         if row is None:
-            raise ParameterError(f"item {item} has no views here: pick another one.")
+            raise UnknownItemError(item)
         clean = self.views[[row]]
         damaged, told = self._damaged(row, dose)
         values = self.collection.reliability(damaged)
@@ -74,7 +73,9 @@ class DamageLab:
         values: dict[str, npt.NDArray[Any] | None] = {}
         facts = []
         for name in self.names:
-            state = next((s for s, hit in (("swapped", swapped), ("noisy", noisy), ("missing", missing)) if name in hit), "")
+            state = next(
+                (s for s, hit in (("swapped", swapped), ("noisy", noisy), ("missing", missing)) if name in hit), ""
+            )
             if name not in here:
                 state = "absent"
             source = partner if state == "swapped" else row

@@ -121,7 +121,7 @@ class Health:
 
 
 def _most_suspicious(report: AuditReport) -> list[tuple[int, int]]:
-    """Damaged (row, view) pairs: a few of every kind in turn, the smallest p-value first; what is missing is left out."""
+    """Damaged (row, view) pairs: of every kind in turn, the smallest p-value first; missing ones are left out."""
     values = np.where(np.isnan(report.p_values), 1.0, report.p_values)
     queues = []
     for kind in np.unique(report.kinds[(report.kinds != "") & (report.kinds != "missing")]):

@@ -52,7 +52,9 @@ def open_collection(files: Files) -> Collection:
         codes, ids = segments.load()
         held, n_bits = segments.model, segments.n_bits
     if n_bits != hasher.n_bits_ or (held and held != hasher.fingerprint()):
-        raise ParameterError(f"{files.index} holds codes of another model than {files.model}; give the one that made it.")
+        raise ParameterError(
+            f"{files.index} holds codes of another model than {files.model}; give the one that made it."
+        )
     if not len(ids):
         raise ParameterError(f"{files.index} holds no items; fill it with `quorumhash index add` first.")
     order = np.argsort(ids)

@@ -37,9 +37,9 @@ class ArrayPictures:
     def __init__(self, images: npt.NDArray[Any], is_ink: bool = False) -> None:
         scaled = np.asarray(images, dtype=np.float64) * (255 / max(float(np.max(images)), 1.0))
         self._pixels = np.round(255 - scaled if is_ink else scaled).astype(np.uint8)
-        self.picture = lru_cache(KEPT)(self._picture)
+        self._kept = lru_cache(KEPT)(self._drawn)
 
-    def name(self, item: int) -> str:
+    def name(self, item: int) -> str:  # noqa: ARG002
         """Arrays have no names."""
         return ""
 
@@ -47,7 +47,11 @@ class ArrayPictures:
         """Whether there is a picture of the item."""
         return 0 <= item < len(self._pixels)
 
-    def _picture(self, item: int) -> bytes:
+    def picture(self, item: int) -> bytes:
+        """The picture of an item, PNG."""
+        return self._kept(item)
+
+    def _drawn(self, item: int) -> bytes:
         pixels = self._pixels[item]
         times = max(1, SHOWN_SIDE // max(pixels.shape[:2]))  # enlarged here, so that every pixel stays a square
         return _as_png(_pillow().fromarray(np.kron(pixels, np.ones((times, times, 1)[: pixels.ndim], dtype=np.uint8))))
@@ -58,7 +62,7 @@ class FolderPictures:
 
     def __init__(self, files: Mapping[int, Path]) -> None:
         self._files = dict(files)
-        self.picture = lru_cache(KEPT)(self._picture)
+        self._kept = lru_cache(KEPT)(self._drawn)
 
     def name(self, item: int) -> str:
         """The file's name without its folder."""
@@ -68,7 +72,11 @@ class FolderPictures:
         """Whether there is a picture of the item."""
         return item in self._files
 
-    def _picture(self, item: int) -> bytes:
+    def picture(self, item: int) -> bytes:
+        """The picture of an item, PNG."""
+        return self._kept(item)
+
+    def _drawn(self, item: int) -> bytes:
         path = self._files[item]
         try:
             if path.stat().st_size > MOST_FILE_BYTES:
@@ -160,5 +168,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise MissingExtraError("pictures need Pillow, which is not installed: pip install 'quorumhash[serve]'.") from error
+        raise MissingExtraError(
+            "pictures need Pillow, which is not installed: pip install 'quorumhash[serve]'."
+        ) from error
     return Image

@@ -1,0 +1,233 @@
+"""What is wrong with these views: of which kind, which rows, and where misplaced data belong.
+
+    missing, zero, constant   facts: no value, zeros, one value throughout
+    placeholder               a row that too many items share (a mass point of evidence.py)
+    shift                     in a run of rows the view goes with the row a few places on (joins.py)
+    model_version             a group of rows has a relation of its own to the other views (versions.py)
+    noise                     surely wrong, and far outside what rows of the view look like
+    swap                      surely wrong, but looks like any row of the view; goes with another item (partners.py)
+
+A verdict needs a p-value below the rate of false alarms and a posterior that it is wrong of at least SURE: where few
+rows are damaged, a p-value alone would mark more right rows than wrong ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.auditreport import KINDS, WHOLE_TABLE, AuditReport, Finding
+from quorumhash.checks import is_number
+from quorumhash.engines import Engine, open_engine
+from quorumhash.errors import ParameterError
+from quorumhash.inspection import FACTS, Inspection, find_facts, inspect_views, learn_inspector, refuse_unfit
+from quorumhash.joins import find_runs, heaviest_runs, shift_gains, voted_offsets
+from quorumhash.judging import Judge, described_rows
+from quorumhash.landmarks import sample_positions
+from quorumhash.overlap import neighbourhood_lift
+from quorumhash.partners import N_PARTNERS, MatchRows, find_partners, learn_homes, learn_matching, match_views
+from quorumhash.progress import task_bar
+from quorumhash.viewoptions import source_numbers
+from quorumhash.views import Views
+
+FloatArray = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int64]
+
+SURE = 0.95  # posterior that a view is wrong, for a verdict
+ATYPICAL = 1e-3  # p-value of density below which a wrong view is noise
+LIFT_ROWS = 2_000
+
+
+@dataclass(frozen=True)
+class _Verdicts:
+    """Kinds (n, M) as positions in KINDS + 1, 0 for none; partners (n, M, 5); whole-table findings."""
+
+    kinds: npt.NDArray[np.int8]
+    partners: Positions
+    findings: list[Finding]
+
+
+def audit(
+    views: Any,
+    sources: Any = None,
+    *,
+    false_alarms: float = 0.01,
+    model: Any = None,
+    random_state: int = 0,
+    engine: str | Engine = "threads",
+    verbose: bool = False,
+) -> AuditReport:
+    """Say what is wrong with views: a p-value for every view of every row, a kind and partners where it is damaged.
+
+    Parameters
+    ----------
+    views : Views or anything Views accepts
+        One row per item; at least two views and 30 rows.
+    sources : dict of str to list of str, optional
+        Views that come from one source (one photo, one text) and err together.
+    false_alarms : float
+        Share of undamaged views that may look suspicious; a verdict needs a p-value below it.
+    model : QuorumHasher, optional
+        A fitted one says what is normal, in place of the rows themselves; it brings its own sources.
+    random_state : int
+        Seed of the sample that is learned from.
+    engine : str or Engine
+        Where the rows are walked.
+    verbose : bool
+        Show a progress bar.
+
+    Examples
+    --------
+    >>> import quorumhash as qh
+    >>> digits = qh.load_dataset("digits")
+    >>> report = audit(qh.damage(digits.views, "zero", rate=0.05))
+    >>> report.kinds[report.kinds != ""][:2]
+    array(['zero', 'zero'], dtype='<U13')
+    >>> len(report.apply("drop"))
+    1797
+    """
+    if not is_number(false_alarms) or not 0 < float(false_alarms) < 0.5:
+        raise ParameterError(f"false_alarms must be a share above 0 and below 0.5, got {false_alarms!r}; give 0.01.")
+    given = Views(views)
+    judge: Judge | None = None
+    if model is not None:
+        if sources is not None:
+            raise ParameterError("sources and model were both given: a model brings its own sources; leave them out.")
+        judge, given = _of_model(model, given)
+        numbers = list(judge.trust.sources)
+    else:
+        numbers = source_numbers(sources, given.names)
+    with open_engine(engine) as opened, task_bar(verbose, 2 + len(given.names), "audit") as done:
+        facts = find_facts(given, opened)
+        refuse_unfit(given, numbers, facts)
+        judge = judge or learn_inspector(given, numbers, facts, opened, random_state)
+        done("what is normal")
+        seen = inspect_views(given, judge, facts, opened)
+        done("every row")
+        verdicts = _first_verdicts(seen, false_alarms)
+        for m in range(len(given.names)):
+            if any(m in (pair.first, pair.second) for pair in judge.trust.pairs):
+                verdicts = _view_verdicts(given, judge, seen, verdicts, m, opened, random_state, false_alarms)
+            done(given.names[m])
+        overlap = _overlap(given, judge, facts, opened, random_state)
+    kinds = np.array(["", *KINDS])[verdicts.kinds]
+    findings = [*verdicts.findings, *_row_findings(given.names, kinds, verdicts.partners)]
+    return AuditReport(
+        list(given.names), seen.p_values, kinds, verdicts.partners, findings, float(false_alarms), overlap, given, judge
+    )
+
+
+def _of_model(model: Any, views: Views) -> tuple[Judge, Views]:
+    judge, widths = getattr(model, "judge_", None), getattr(model, "view_widths_", None)
+    if not isinstance(judge, Judge) or widths is None:
+        raise ParameterError(
+            f"model must be a fitted QuorumHasher, got {type(model).__name__}; fit one, or leave model out."
+        )
+    return judge, views.aligned(widths, type(model).__name__)
+
+
+def _number(kind: str) -> int:
+    return 1 + KINDS.index(kind)
+
+
+def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
+    """Facts, placeholders, and what is surely wrong: noise where it is atypical, else a swap until looked at."""
+    kinds = np.zeros(seen.facts.shape, dtype=np.int8)
+    for i, fact in enumerate(FACTS[1:], start=1):
+        kinds[seen.facts == i] = _number(fact)
+    kinds[seen.mass] = _number("placeholder")
+    wrong = seen.usable & (seen.p_values < false_alarms) & (seen.trust <= 1.0 - SURE)
+    noisy = seen.usable & (seen.density < np.log(ATYPICAL))
+    kinds[wrong] = _number("swap")
+    kinds[wrong & noisy] = _number("noise")
+    return _Verdicts(kinds, np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), [])
+
+
+def _view_verdicts(
+    views: Views, judge: Judge, seen: Inspection, verdicts: _Verdicts, m: int, engine: Engine, seed: int,
+    false_alarms: float,
+) -> _Verdicts:  # fmt: skip
+    """Partners of the swaps of one view, then the runs in which its join is off."""
+    usable, slope = seen.usable[:, m], judge.trust.calibrations[m].slope
+    matching = learn_matching(judge.trust, m, len(views))
+    matches = match_views(views, judge, matching, np.where(seen.usable, seen.trust, 0.0), engine)
+    kinds, partners, findings = verdicts.kinds.copy(), verdicts.partners.copy(), list(verdicts.findings)
+    doubted = np.flatnonzero(kinds[:, m] == _number("swap"))
+    homes = learn_homes(seen.trust[:, m], usable, matches, slope)
+    found, odds = find_partners(matches, matching, homes, doubted, seed)
+    own = slope * matches.odds(doubted, doubted)
+    partners[doubted, m] = np.where((odds > 0) & (odds > own[:, None]), found, -1)
+    offsets = voted_offsets(doubted, found[:, 0], len(views))
+    for run in _runs(matches, usable, slope, offsets, false_alarms / len(views.names)):
+        rows = np.arange(run.first, run.last + 1)
+        rows = rows[usable[rows]]
+        kinds[rows, m] = _number("shift")
+        targets = rows + run.offset
+        partners[rows, m] = -1
+        partners[rows, m, 0] = np.where((targets >= 0) & (targets < len(views)), targets, -1)
+        findings.append(_shift_finding(views.names[m], rows, run.first, run.last, run.offset, len(views)))
+    return replace(verdicts, kinds=kinds, partners=partners, findings=findings)
+
+
+def _runs(
+    matches: MatchRows, usable: npt.NDArray[np.bool_], slope: float, offsets: list[int], false_alarms: float
+) -> list[Any]:
+    threshold = float(np.log(len(usable) * len(offsets) / false_alarms))
+    runs = []
+    for offset in offsets:
+        runs += find_runs(shift_gains(matches, usable, slope, offset), offset, threshold)
+    return heaviest_runs(runs)
+
+
+def _overlap(views: Views, judge: Judge, facts: npt.NDArray[np.int8], engine: Engine, seed: int) -> FloatArray:
+    """Neighbourhood lift (M, M) on a sample of rows."""
+    part = views[sample_positions(len(views), engine, seed, LIFT_ROWS)]
+    here = facts[sample_positions(len(views), engine, seed, LIFT_ROWS)] == 0
+    blocks = [None if part.matrix(name) is None else np.asarray(part[name], dtype=np.float64) for name in part]
+    coordinates = described_rows(judge, here, *blocks)[0]
+    return neighbourhood_lift(dict(zip(part, coordinates, strict=True)), here, seed=seed)
+
+
+def _shift_finding(name: str, rows: Positions, first: int, last: int, offset: int, n_rows: int) -> Finding:
+    near = {-1: "the row before", 1: "the row after"}
+    whose = near.get(offset) or f"the row {abs(offset)} places {'further on' if offset > 0 else 'back'}"
+    sentence = (
+        f"view {name!r}, rows {first} to {last}: each holds the data of {whose} (offset {offset:+d}), "
+        "a join that is off."
+    )
+    return Finding("shift", name, rows, sentence, first, last, offset, len(rows) / n_rows)
+
+
+WORDS = {
+    "swap": "hold the data of another item",
+    "noise": "hold values unlike any other row and do not go with the item's other views",
+    "placeholder": "hold a row that many items share: a placeholder or default",
+    "zero": "are all zeros",
+    "constant": "hold one value throughout",
+    "missing": "are missing",
+}
+
+
+def _row_findings(names: tuple[str, ...], kinds: npt.NDArray[np.str_], partners: Positions) -> list[Finding]:
+    """One finding per view and kind of single rows, the one about most rows first."""
+    found = []
+    for m, name in enumerate(names):
+        for kind in (kind for kind in KINDS if kind not in WHOLE_TABLE):
+            rows = np.flatnonzero(kinds[:, m] == kind)
+            if not len(rows):
+                continue
+            share = len(rows) / len(kinds)
+            which = f"{len(rows)} row(s) ({100 * share:.2g} %)"
+            sentence = f"view {name!r}: {which} {WORDS[kind]}{_instance(rows, partners[:, m])}."
+            found.append(Finding(kind, name, rows, sentence, share=share))
+    return sorted(found, key=lambda finding: -len(finding.rows))
+
+
+def _instance(rows: Positions, partners: Positions) -> str:
+    with_partner = rows[partners[rows, 0] >= 0]
+    if not len(with_partner):
+        return f", the first is row {rows[0]}"
+    return f", such as row {with_partner[0]}, whose data belong to row {partners[with_partner[0], 0]}"
