@@ -180,24 +180,6 @@ def test_ctrl_c_leaves_files_whole(folder):
     assert not list(folder.glob(".*part*"))
 
 
-def test_tables_are_views(folder):
-    """A .csv of two views, and one .csv per view, give the codes of the same numbers in arrays."""
-    with np.load(folder / "views.npz") as held:
-        views = {name: held[name] for name in ("pixels", "profiles")}
-    views["pixels"][3] = np.nan
-    np.savez(folder / "two.npz", **views)
-    header = [f"{name}__{i}" for name, values in views.items() for i in range(values.shape[1])]
-    lines = [["" if np.isnan(v) else repr(float(v)) for v in row] for row in np.hstack(list(views.values()))]
-    (folder / "two.csv").write_text("\n".join(",".join(line) for line in [header, *lines]) + "\n")
-    found = []
-    for source in ("two.npz", "two.csv"):
-        done = quorumhash("fit", source, "--bits", 16, "--json", "-o", f"{source}.qh", cwd=folder)
-        assert done.returncode == 0, done.stderr
-        found.append(json.loads(done.stdout))
-    assert found[0]["fingerprint"] == found[1]["fingerprint"]
-    assert found[1]["views"] == {"pixels": 64, "profiles": 46}
-
-
 def test_shells_complete_commands_and_methods():
     words = {"COMP_WORDS": "quorumhash fit --method rm", "COMP_CWORD": "3", "_QUORUMHASH_COMPLETE": "complete_bash"}
     run = [sys.executable, "-c", "import sys; sys.argv[0] = 'quorumhash'; from quorumhash.cli import main; main()"]

@@ -23,6 +23,17 @@ def test_columns_are_views_and_empty_cells_are_missing(tmp_path):
     np.testing.assert_array_equal(found["words"], [[-3], [np.nan], [6]])
 
 
+def test_a_table_is_the_same_views_as_arrays(tmp_path):
+    rng = np.random.default_rng(0)
+    views = {"gist": rng.standard_normal((5, 3)), "words": rng.standard_normal((5, 2))}
+    views["words"][3] = np.nan
+    np.savez(tmp_path / "a.npz", **views)
+    header = ",".join(f"{name}__{i}" for name, values in views.items() for i in range(values.shape[1]))
+    np.savetxt(tmp_path / "a.csv", np.hstack(list(views.values())), "%.17g", ",", header=header, comments="")
+    for name, values in read_views([str(tmp_path / "a.csv")]).items():
+        np.testing.assert_array_equal(values, read_views([str(tmp_path / "a.npz")])[name])
+
+
 def test_a_table_without_groups_is_one_view_of_the_files_name(tmp_path):
     written(tmp_path / "colour.csv", '"a, b",c\n1,2\n3,4\n')
     written(tmp_path / "counted.csv", "0,1\n1,2\n3,4\n")

@@ -13,7 +13,7 @@ from quorumhash.errors import MissingExtraError, ParameterError, QuorumHashError
 from quorumhash.web import answers
 from quorumhash.web.collection import Collection, UnknownItemError, learn_rival
 from quorumhash.web.damagelab import DamageLab, Dose
-from quorumhash.web.guards import Guard, Limits, too_large
+from quorumhash.web.guards import DRAINED, Guard, Limits, too_large
 from quorumhash.web.health import Health
 from quorumhash.web.modelfacts import model_facts
 from quorumhash.web.pictures import decoded
@@ -214,10 +214,13 @@ async def _body(request: Any, max_bytes: int, error: Any) -> bytes:
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > max_bytes:
-            refusal = too_large(max_bytes)
-            raise error(refusal.status, refusal.sentence)
-        parts.append(part)
+        if size <= max_bytes:
+            parts.append(part)
+        elif size > DRAINED * max_bytes:
+            break
+    if size > max_bytes:
+        refusal = too_large(max_bytes)
+        raise error(refusal.status, refusal.sentence)
     if not size:
         raise error(422, "the body is empty: send a picture.")
     return b"".join(parts)

@@ -14,6 +14,7 @@ Every refusal is a JSON object with one sentence under "error".
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import json
 import time
@@ -29,6 +30,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_UPLOAD_BYTES = 10_000_000
+DRAINED, DRAIN_SECONDS = 5, 5.0  # so many times the cap, and so long, a body is read to be thrown away
 MOST_CLIENTS = 4_096  # addresses whose buckets are remembered
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -100,6 +102,8 @@ class Guard:
                 if is_begun:
                     raise
                 refusal = Refusal(503, f"this took longer than {self.limits.seconds:g} s: ask for less, or later.")
+        if refusal.status == 413:
+            await _drain(receive, DRAINED * self.limits.max_bytes)
         await _refuse(refusal, guarded)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
@@ -160,6 +164,18 @@ def _is_same_site(headers: dict[str, str], host: str) -> bool:
     if headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document":
         return True  # a link to the page may stand anywhere
     return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+
+
+async def _drain(receive: Receive, max_bytes: int) -> None:
+    """Read a body that is not wanted, within reason: a client that is cut off while it sends never sees the answer."""
+    size = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while size <= max_bytes:
+                message = await receive()
+                size += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
 
 
 async def _refuse(refusal: Refusal, send: Send) -> None:
