@@ -88,6 +88,7 @@ def test_named_arrays_subsets_labels_and_text_output(folder):
         (["fit", "views.npz", "--engine", "gpu"], "engine must be"),
         (["encode", "views.npz", "views.npz"], "views.npz"),
         (["encode", "nowhere.qh", "views.npz"], "nowhere.qh"),
+        (["serve"], "serve needs a model file and an index file, or --demo"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_status_two(folder, arguments, sentence):

@@ -10,8 +10,9 @@ import numpy as np
 from quorumhash.codes import Bytes, hamming_distances
 from quorumhash.errors import ParameterError
 from quorumhash.index.hamming import HammingIndex
-from quorumhash.web.collection import Collection
+from quorumhash.web.collection import Collection, place
 
+FEW_ITEMS = 100_000
 MOST_FOUND = 200  # of the items within a radius that are shown
 
 
@@ -48,6 +49,11 @@ def one_item(collection: Collection, item: int) -> dict[str, Any]:
     told = {**collection.told(item), "code": collection.code(item).tobytes().hex()}
     values = None if views is None else collection.reliability(views)
     return {**told, "reliability": _by_view(collection, values)}
+
+
+def is_quick(collection: Collection, item: int) -> bool:
+    """Whether a search for the item takes well below a millisecond: few codes to scan, and none to make."""
+    return len(collection.ids) <= FEW_ITEMS and place(collection.ids, item) is not None
 
 
 def search_item(collection: Collection, item: int, k: int, radius: int | None) -> dict[str, Any]:

@@ -145,9 +145,13 @@ def _add_search(app: Any, collection: Collection, limits: Limits) -> None:
     Name = Annotated[str, Query(description="What to call the picture in an error.", max_length=LONGEST_NAME)]
 
     @app.get("/api/search")
-    def search(item: Item, k: Count = 12, radius: Radius = -1) -> dict[str, Any]:
+    async def search(item: Item, k: Count = 12, radius: Radius = -1) -> dict[str, Any]:
         """The items nearest to one that is here."""
-        return answers.search_item(collection, item, k, None if radius < 0 else radius)
+        question = (collection, item, k, None if radius < 0 else radius)
+        if answers.is_quick(collection, item):  # sooner done than handed to a thread
+            return answers.search_item(*question)
+        found: dict[str, Any] = await _in_thread(answers.search_item, *question)
+        return found
 
     @app.post("/api/search", openapi_extra=UPLOAD)
     async def search_picture(
