@@ -204,7 +204,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
         "--ids must be 160 different whole numbers": Files(model, index, ids=tmp_path / "short.npy"),
         "--images must be a folder": Files(model, index, images=tmp_path / "nowhere"),
         "holds no picture": Files(model, index, images=tmp_path),
-        "pictures can be uploaded where the model has views of gist": Files(model, index, takes_uploads=True),
+        "pictures can be uploaded where the model has views of gist": Files(model, index, upload_side=32),
     }
     for sentence, files in wrong.items():
         with pytest.raises(ParameterError, match=sentence):

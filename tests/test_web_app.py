@@ -1,7 +1,9 @@
 """The page's routes over HTTP: answers, refusals in one sentence, pictures, and nothing that ends in a 500."""
 
 import io
+import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from webcollection import N_STORED, SCRIPT, digit_collection, serving
 
+import quorumhash as qh
 from quorumhash.errors import ParameterError, ViewsError
 from quorumhash.web.guards import Limits
 
@@ -211,6 +214,22 @@ def test_links_out_of_the_folder_are_passed_over(tmp_path):
     assert not book.has(2)
 
 
+def test_pictures_are_read_into_the_views_the_library_makes():
+    """Views of a picture are those of extract_features at the same size; views of another width are left out."""
+    from quorumhash.web.opening import _picture_reader
+
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (40, 24, 24, 3), dtype=np.uint8)
+    made = qh.extract_features(images, ["gist", "colour"], is_cached=False)
+    model = qh.LSHHasher(16).fit({**dict(made.items()), "texture": rng.standard_normal((40, 7))})
+    views = _picture_reader(model, 24)(images[3])
+    assert views.names == ("gist", "colour")
+    for name in views:
+        np.testing.assert_allclose(views[name][0], made[name][3], rtol=1e-4, atol=1e-5)
+    with pytest.raises(ParameterError, match="got 3"):
+        _picture_reader(model, 3)
+
+
 @pytest.mark.filterwarnings("default")
 def test_no_request_of_the_description_ends_in_a_500(client, tmp_path):
     """schemathesis makes requests from the OpenAPI description, right and wrong ones."""
@@ -224,3 +243,36 @@ def test_no_request_of_the_description_ends_in_a_500(client, tmp_path):
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     tally = re.search(r"(\d+) generated, (\d+) passed\n", done.stdout)
     assert int(tally[1]) == int(tally[2]) > 200
+
+
+def test_serve_shows_files_and_ends_by_ctrl_c(tmp_path, collection):
+    """The command as people call it: a model, an index, views, labels, and a folder with one picture an item."""
+    collection.hasher.save(tmp_path / "items.qh")
+    with qh.HammingIndex.open(tmp_path / "items.qhx", 32) as index:
+        index.add(collection.codes, model=collection.hasher)
+    views = collection.views[:N_STORED]
+    np.savez(tmp_path / "views.npz", **dict(views.items()))
+    np.save(tmp_path / "labels.npy", collection.labels[:N_STORED])
+    (tmp_path / "pictures").mkdir()
+    for i, pixels in enumerate(views["pixels"].reshape(-1, 8, 8)):
+        name = f"item {i:03d}{SCRIPT if i == 3 else '.png'}"
+        Image.fromarray((15 * pixels).astype(np.uint8)).save(tmp_path / "pictures" / name)
+    command = [sys.executable, "-c", "from quorumhash.cli import main; main()", "serve", "items.qh", "items.qhx",
+               "--views", "views.npz", "--labels", "labels.npy", "--images", "pictures", "--port", "0",
+               "--json"]  # fmt: skip
+    interruptible = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes, **interruptible) as process:
+        facts = json.loads(process.stdout.readline())
+        assert facts["items"] == N_STORED
+        assert facts["url"].startswith("http://127.0.0.1:")
+        with httpx.Client(base_url=facts["url"]) as client:
+            assert client.get("/api/items/3").json()["name"] == f"item 003{SCRIPT}"
+            assert client.get("/api/items/5/picture").status_code == 200
+            told = client.get("/api/collection").json()
+            assert (told["has_views"], told["has_labels"], told["takes_uploads"]) == (True, True, False)
+            assert client.post("/api/search", content=as_png(np.zeros((8, 8))), headers=PNG).status_code == 400
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "quorumhash: stopped; every file is the old one or a whole new one."

@@ -4,8 +4,8 @@
     python benchmarks/speed/serve_load.py --seconds 3 --out /dev/stdout
 
 The server is `quorumhash serve --demo` in a process of its own, without its rate limit; the clients share this one.
-Each client keeps one connection and asks for the 10 nearest of a random item, one request after the other. A request counts
-as an error unless it is answered by status 200 and ten matches. Server and clients share the machine's cores.
+Each client keeps one connection and asks for the 10 nearest of a random item, one request after the other. A request
+counts as an error unless it is answered by status 200 and ten matches. Server and clients share the machine's cores.
 """
 
 from __future__ import annotations

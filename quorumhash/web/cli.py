@@ -33,8 +33,11 @@ def serve(
         Path | None, typer.Option("--images", help="Folder of pictures, called by id (812.jpg) or in the items' order.")
     ] = None,
     uploads: Annotated[
-        bool, typer.Option("--uploads", help="Take pictures: the model's views were made by extract_features.")
-    ] = False,
+        int | None,
+        typer.Option(
+            "--uploads", help="Take pictures, where extract_features made the views: from so many pixels a side."
+        ),
+    ] = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any free one.")] = 8000,
     rate: Annotated[float, typer.Option("--rate", help="Requests a second from one address; 0: no limit.")] = 100.0,

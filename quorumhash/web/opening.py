@@ -15,6 +15,7 @@ from quorumhash.datasets.base import thinned
 from quorumhash.datasets.digits import digit_views
 from quorumhash.errors import ParameterError
 from quorumhash.features import extract_features
+from quorumhash.features.pictures import brightness
 from quorumhash.hashers import load
 from quorumhash.hashers.quorum import QuorumHasher
 from quorumhash.index.store import SegmentFile
@@ -28,8 +29,8 @@ DEMO_BITS = 64
 # what the demo's stored items suffer, and how many of them
 DEMO_DAMAGE = (("swap", 0.03), ("noise", 0.015), ("zero", 0.008), ("placeholder", 0.008), ("drop_view", 0.015))
 SHIFTED = 0.05  # a stretch of one view's rows moved on by one
-PICTURE_SIDE = 64  # uploaded pictures are brought to this before their features are taken
-PICTURE_VIEWS = ("gist", "colour", "texture")
+PICTURE_VIEWS = ("gist", "colour", "texture", "pixels")
+LEAST_SIDE = 16
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Files:
     ids: Path | None = None
     labels: Path | None = None
     images: Path | None = None
-    takes_uploads: bool = False
+    upload_side: int | None = None  # of the pictures that the model's views were made from; None: no uploads
 
 
 def open_collection(files: Files) -> Collection:
@@ -75,7 +76,7 @@ def open_collection(files: Files) -> Collection:
         views=None if views is None else views[order],
         labels=None if labels is None else np.asarray(labels)[order],
         pictures=None if files.images is None else folder_pictures(files.images, row_ids),
-        read_picture=_picture_reader(hasher) if files.takes_uploads else None,
+        read_picture=None if files.upload_side is None else _picture_reader(hasher, files.upload_side),
     )
 
 
@@ -110,8 +111,13 @@ def demo_collection(name: str = "digits") -> Collection:
         views=views,
         labels=dataset.labels[rows],
         pictures=ArrayPictures(dataset.images[rows], is_ink=name == "digits"),
-        read_picture=_read_digit if name == "digits" else _picture_reader(hasher),
+        read_picture=_read_digit if name == "digits" else _picture_reader(hasher, *_kind_of(dataset.images)),
     )
+
+
+def _kind_of(images: Any) -> tuple[int, bool]:
+    """Pixels a side, and whether the pictures are grey."""
+    return max(images.shape[1:3]), images.ndim == 3
 
 
 def _damaged(views: Views) -> Views:
@@ -125,17 +131,21 @@ def _read_digit(pixels: Any) -> Views:
     return digit_views(as_digit(pixels))
 
 
-def _picture_reader(hasher: Any) -> Any:
-    """A function from a picture to those of the model's views that the library takes from pictures by itself."""
-    names = [name for name in PICTURE_VIEWS if name in hasher.view_widths_]
-    if not names:
-        raise ParameterError(
-            f"pictures can be uploaded where the model has views of {', '.join(PICTURE_VIEWS)}, made with "
-            f"extract_features; it has {', '.join(hasher.view_widths_)}."
-        )
+def _picture_reader(hasher: Any, side: int, is_grey: bool = False) -> Any:
+    """A function from a picture to those of the model's views that the library takes from pictures of side x side."""
 
     def read(pixels: Any) -> Views:
-        small = np.round(resized(pixels, PICTURE_SIDE))
-        return extract_features(small[None], names, is_cached=False)
+        small = np.round(resized(pixels, side))
+        return extract_features((brightness(small[None]) if is_grey else small[None]), names, is_cached=False)
 
+    if side < LEAST_SIDE:
+        raise ParameterError(f"--uploads must be a number of pixels from {LEAST_SIDE} up, got {side}.")
+    names: tuple[str, ...] = PICTURE_VIEWS
+    found = read(np.zeros((side, side, 3), dtype=np.uint8)).widths
+    names = tuple(name for name in PICTURE_VIEWS if hasher.view_widths_.get(name) == found[name])
+    if not names:
+        raise ParameterError(
+            f"pictures can be uploaded where the model has views of {', '.join(PICTURE_VIEWS)} as extract_features "
+            f"makes them; it has {', '.join(hasher.view_widths_)}."
+        )
     return read
