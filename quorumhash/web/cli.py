@@ -15,8 +15,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def serve(
-    model: Annotated[Path | None, typer.Argument(help="Model file.", metavar="[MODEL]")] = None,
-    index: Annotated[Path | None, typer.Argument(help="Index file, .qhx.", metavar="[INDEX]")] = None,
+    model: Annotated[Path | None, typer.Argument(help="Model file.", metavar="MODEL")] = None,
+    index: Annotated[Path | None, typer.Argument(help="Index file, .qhx.", metavar="INDEX")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Show a dataset whose stored items were damaged.")] = False,
     dataset: Annotated[
         str, typer.Option("--dataset", help="Of the demo: digits, or cifar10, mnist or fashion_mnist once fetched.")
@@ -40,6 +40,7 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any free one.")] = 8000,
+    name: Annotated[str, typer.Option("--name", help="Host name the page is called by too, behind a proxy.")] = "",
     rate: Annotated[float, typer.Option("--rate", help="Requests a second from one address; 0: no limit.")] = 100.0,
     as_json: JsonOption = False,
 ) -> None:
@@ -62,7 +63,7 @@ def serve(
             else:
                 files = Files(model, index, views or (), ids, labels, images, uploads)
                 collection = open_collection(files)
-            app = make_app(collection, Limits(host, requests_per_second=rate))
+            app = make_app(collection, Limits(name or host, requests_per_second=rate))
         if host not in LOOPBACK:
             note(f"everyone who can reach {host} can see these items; there is no password.")
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
