@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from quorumhash.auditreport import KINDS, WHOLE_TABLE, AuditReport, Finding
 from quorumhash.checks import is_number
+from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
 from quorumhash.inspection import FACTS, Inspection, find_facts, inspect_views, learn_inspector, refuse_unfit
@@ -30,6 +31,7 @@ from quorumhash.landmarks import sample_positions
 from quorumhash.overlap import neighbourhood_lift
 from quorumhash.partners import N_PARTNERS, MatchRows, find_partners, learn_homes, learn_matching, match_views
 from quorumhash.progress import task_bar
+from quorumhash.versions import Version, find_version, in_second_cluster
 from quorumhash.viewoptions import source_numbers
 from quorumhash.views import Views
 
@@ -38,7 +40,7 @@ Positions = npt.NDArray[np.int64]
 
 SURE = 0.95  # posterior that a view is wrong, for a verdict
 ATYPICAL = 1e-3  # p-value of density below which a wrong view is noise
-LIFT_ROWS = 2_000
+LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and another version, is looked for
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,13 @@ def audit(
         judge = judge or learn_inspector(given, numbers, facts, opened, random_state)
         done("what is normal")
         seen = inspect_views(given, judge, facts, opened)
+        facts, groups = _versions(given, judge, seen, false_alarms, opened, random_state)
+        if groups and model is None:  # what is normal is learned again without them
+            judge = learn_inspector(given, numbers, facts, opened, random_state)
+        if groups:
+            seen = inspect_views(given, judge, facts, opened)
         done("every row")
-        verdicts = _first_verdicts(seen, false_alarms)
+        verdicts = replace(_first_verdicts(seen, false_alarms), findings=groups)
         for m in range(len(given.names)):
             if any(m in (pair.first, pair.second) for pair in judge.trust.pairs):
                 verdicts = _view_verdicts(given, judge, seen, verdicts, m, opened, random_state, false_alarms)
@@ -146,6 +153,49 @@ def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
     return _Verdicts(kinds, np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), [])
 
 
+def _versions(
+    views: Views, judge: Judge, seen: Inspection, false_alarms: float, engine: Engine, seed: int
+) -> tuple[npt.NDArray[np.int8], list[Finding]]:
+    """Facts with rows of another model version marked, and a finding for each group of them."""
+    kinds = _first_verdicts(seen, false_alarms).kinds
+    doubted = np.isin(kinds, [_number("noise"), _number("swap")])
+    positions = sample_positions(len(views), engine, seed, VERSION_ROWS)
+    coordinates = _coordinates(views[positions], judge, seen.facts[positions] == 0)
+    facts, findings = seen.facts.copy(), []
+    for m, name in enumerate(views):
+        found = find_version(coordinates, m, doubted[positions, m], seen.usable[positions], seed)
+        if found is None:
+            continue
+        group = doubted[:, m] if found.centres is None else _of_cluster(views, judge, found, engine)
+        group = group & seen.usable[:, m]
+        facts[group, m] = FACTS.index("model_version")
+        rows = np.flatnonzero(group)
+        share = len(rows) / len(views)
+        sentence = (
+            f"view {name!r}: {len(rows)} rows ({100 * share:.2g} %) between row {rows[0]} and row {rows[-1]} go with "
+            "the other views in a way of their own, as if another model had made them."
+        )
+        findings.append(Finding("model_version", name, rows, sentence, share=share))
+    return facts, findings
+
+
+def _of_cluster(views: Views, judge: Judge, version: Version, engine: Engine) -> npt.NDArray[np.bool_]:
+    """Which rows (n,) of a view lie in the second of two clusters."""
+    components, name = judge.components[version.view], views.names[version.view]
+    rows = engine.map_rows(_cluster_rows, components, version.centres, engine.put(views.matrix(name)))
+    return engine.get(rows)
+
+
+def _cluster_rows(components: Components, centres: Any, block: Any) -> Any:
+    return in_second_cluster(centres, coordinate_rows(components, scaled_and_completed(components, block)))
+
+
+def _coordinates(views: Views, judge: Judge, present: npt.NDArray[np.bool_]) -> list[FloatArray]:
+    """Coordinates of every view of a few rows."""
+    blocks = [None if views.matrix(name) is None else np.asarray(views[name], dtype=np.float64) for name in views]
+    return described_rows(judge, present, *blocks)[0]
+
+
 def _view_verdicts(
     views: Views, judge: Judge, seen: Inspection, verdicts: _Verdicts, m: int, engine: Engine, seed: int,
     false_alarms: float,
@@ -155,6 +205,8 @@ def _view_verdicts(
     matching = learn_matching(judge.trust, m, len(views))
     matches = match_views(views, judge, matching, np.where(seen.usable, seen.trust, 0.0), engine)
     kinds, partners, findings = verdicts.kinds.copy(), verdicts.partners.copy(), list(verdicts.findings)
+    odd = np.flatnonzero(kinds[:, m] == _number("noise"))
+    kinds[odd[matches.odds(odd, odd) > 0], m] = 0  # an odd item: what it is in one view, it is in the others
     doubted = np.flatnonzero(kinds[:, m] == _number("swap"))
     homes = learn_homes(seen.trust[:, m], usable, matches, slope)
     found, odds = find_partners(matches, matching, homes, doubted, seed)
@@ -184,11 +236,10 @@ def _runs(
 
 def _overlap(views: Views, judge: Judge, facts: npt.NDArray[np.int8], engine: Engine, seed: int) -> FloatArray:
     """Neighbourhood lift (M, M) on a sample of rows."""
-    part = views[sample_positions(len(views), engine, seed, LIFT_ROWS)]
-    here = facts[sample_positions(len(views), engine, seed, LIFT_ROWS)] == 0
-    blocks = [None if part.matrix(name) is None else np.asarray(part[name], dtype=np.float64) for name in part]
-    coordinates = described_rows(judge, here, *blocks)[0]
-    return neighbourhood_lift(dict(zip(part, coordinates, strict=True)), here, seed=seed)
+    positions = sample_positions(len(views), engine, seed, LIFT_ROWS)
+    here = facts[positions] == 0
+    coordinates = _coordinates(views[positions], judge, here)
+    return neighbourhood_lift(dict(zip(views, coordinates, strict=True)), here, seed=seed)
 
 
 def _shift_finding(name: str, rows: Positions, first: int, last: int, offset: int, n_rows: int) -> Finding:

@@ -26,7 +26,7 @@ from quorumhash.views import Views
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-FACTS = ("", "missing", "zero", "constant")  # by number
+FACTS = ("", "missing", "zero", "constant", "model_version")  # by number; the last is no fact but treated as one
 FEWEST_VALUES = 2  # in a row that can be a fact: one number may well be 0
 
 

@@ -57,6 +57,42 @@ def learn_repair(coordinates: Sequence[FloatArray], trust: FloatArray) -> Repair
     return RepairModel(mean, factors, edges, precision)
 
 
+def extend_repair(model: RepairModel, joined: FloatArray, coordinates: FloatArray, weights: FloatArray) -> RepairModel:
+    """The Gaussian with one more view, which says what it says through the others: x_new = B x + noise of covariance R.
+
+    What the views so far predict of each other does not change: with the new view integrated out it is the same model.
+    `joined` (s, q) are repaired rows, `coordinates` (s, k) those of the new view, `weights` (s,) the trust in it. R is
+    measured on rows that B was not learned from.
+    """
+    total = max(float(weights.sum()), 1e-300)
+    mean = weights @ coordinates / total
+    square = float(weights @ ((coordinates - mean) ** 2).sum(axis=1)) / total
+    factor = 1.0 / np.sqrt(square) if square > 0 else 1.0
+    new = (coordinates - mean) * factor
+    residuals = np.empty_like(new)
+    halves = np.arange(len(new)) % 2 == 0
+    for half in (halves, ~halves):
+        residuals[half] = new[half] - joined[half] @ _ridge(joined[~half], new[~half], weights[~half])
+    noise = (residuals * weights[:, None]).T @ residuals / total
+    noise += RIDGE * max(float(np.trace(noise)) / len(noise), 1e-12) * np.eye(len(noise))
+    told, certainty = _ridge(joined, new, weights).T, np.linalg.inv(noise)
+    precision = np.block(
+        [[model.precision + told.T @ certainty @ told, -told.T @ certainty], [-certainty @ told, certainty]]
+    )
+    return RepairModel(
+        np.concatenate([model.mean, mean]),
+        np.append(model.factors, factor),
+        (*model.edges, model.edges[-1] + coordinates.shape[1]),
+        (precision + precision.T) / 2,
+    )
+
+
+def _ridge(rows: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArray:
+    gram = (rows * weights[:, None]).T @ rows
+    ridge = RIDGE * max(float(np.trace(gram)) / len(gram), 1e-300)
+    return np.asarray(np.linalg.solve(gram + ridge * np.eye(len(gram)), (rows * weights[:, None]).T @ target))
+
+
 def shares_kept(trust: Any, limits: Any = 1.0) -> Any:
     """How much of its own values each view keeps, (n, M): all from BELIEVED on, less below, and no more than its limit.
 

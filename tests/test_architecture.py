@@ -41,7 +41,7 @@ LEVELS = [
         "calibration", "consensus", "coordinates", "datasets.idx", "evidence", "features.visual_words",
         "hashers.epamh", "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "index.items",
         "index.pairing", "index.planning", "kernelspace", "nearness", "repair", "steps.averagedgraph",
-        "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
+        "steps.components", "steps.latentbits", "steps.lineartargets", "versions", "viewoptions",
     },
     {
         "encoding", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh",

@@ -1,0 +1,190 @@
+"""What an audit finds of planted damage: kinds, partners, false alarms, and what correcting it gives back.
+
+    python benchmarks/quality/audit.py [--datasets digits mfeat coco5] [--out benchmarks/results/audit.json]
+
+The cells are those of audit.toml beside this file. Of each: recall (planted pairs of row and view that got the verdict
+of their kind) and precision (verdicts of that kind that were planted), partners, false alarms; for a shifted join its
+range. "swap" copies a random other row's view, which that row keeps; "exchange" permutes views among the rows that are
+hit, so that no copy betrays them; both are to be called swap. "model_version" turns a view and moves its mean,
+with noise of a tenth of its spread. Results are stored cell by cell, and a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import quorumhash as qh
+from quorumhash.atomic import replacing
+from quorumhash.bench.provenance import provenance
+from quorumhash.codes import hamming_distances
+from quorumhash.corruption import damage_with_mask
+from quorumhash.datasets.base import thinned
+from quorumhash.engines.threads import threads_wanted
+from quorumhash.evaluation import mean_average_precision, nearest_rows, neighbour_recall
+from quorumhash.experiment import relevance_of, undamaged_neighbours
+
+HERE = Path(__file__).parent
+PLANTED_BY = {"missing": "drop_view"}
+VERDICT = {"exchange": "swap"}
+FOUND = {"digits": 10, "mfeat": 10, "coco5": 100}
+
+
+def plant(views: qh.Views, kind: str, rate: float, seed: int) -> tuple[qh.Views, Any, Any]:
+    """Damaged views, the mask (n, M) of the pairs that were hit, and the row (n, M) each pair's data belong to."""
+    rng = np.random.default_rng([seed, 7])
+    homes = np.full((len(views), len(views.names)), -1)
+    if kind in ("constant", "exchange", "model_version"):
+        matrices = {name: np.array(views[name], dtype=np.float64) for name in views}
+        mask = np.zeros(homes.shape, dtype=bool)
+        only = int(rng.integers(len(views.names)))
+        for m, values in enumerate(matrices.values()):
+            if kind == "model_version":
+                if m == only:
+                    mask[rng.permutation(len(views))[: round(rate * len(views))], m] = True
+                    values[mask[:, m]] = other_model(values, mask[:, m], rng)
+                continue
+            rows = rng.permutation(np.flatnonzero(rng.random(len(views)) < rate))
+            mask[rows, m] = len(rows) > 1
+            if kind == "constant":
+                values[rows] = 1.0 + values[rows, :1]
+            elif len(rows) > 1:
+                values[rows], homes[rows, m] = values[np.roll(rows, 1)], np.roll(rows, 1)
+        return qh.Views(matrices), mask, homes
+    damaged = damage_with_mask(views, PLANTED_BY.get(kind, kind), rate=rate, random_state=seed)
+    mask = damaged.mask
+    if kind == "swap":
+        for m, name in enumerate(views):
+            for row in np.flatnonzero(mask[:, m]):
+                same = np.flatnonzero((np.asarray(views[name]) == damaged.views[name][row]).all(axis=1))
+                homes[row, m] = same[0] if len(same) else -1
+    if kind == "shift":
+        homes[mask] = np.nonzero(mask)[0] - 1
+    return damaged.views, mask, homes
+
+
+def other_model(values: Any, hit: Any, rng: np.random.Generator) -> Any:
+    """Rows turned at random about the mean of their view, that mean moved by as much as rows differ, and noise."""
+    mean = values.mean(axis=0)
+    turn = np.linalg.qr(rng.standard_normal((values.shape[1],) * 2))[0]
+    spread = float(np.sqrt(((values - mean) ** 2).sum(axis=1).mean()))
+    away = rng.standard_normal(values.shape[1])
+    new = (values[hit] - mean) @ turn + mean + spread * away / np.linalg.norm(away)
+    return new + 0.1 * values.std(axis=0).mean() * rng.standard_normal(new.shape)
+
+
+def verdict_figures(report: qh.AuditReport, kind: str, mask: Any, homes: Any, false_alarms: float) -> dict[str, Any]:
+    named = report.kinds == VERDICT.get(kind, kind)
+    right = named & mask
+    low = (report.p_values < false_alarms) & ~mask
+    figures: dict[str, Any] = {
+        "planted": int(mask.sum()),
+        "recall": ratio(right.sum(), mask.sum()),
+        "precision": ratio(right.sum(), named.sum()),
+        "recall_any_kind": ratio(((report.kinds != "") & mask).sum(), mask.sum()),
+        "false_alarms": ratio(low.sum(), (~mask & ~np.isnan(report.p_values)).sum()),
+        "false_verdicts": ratio(((report.kinds != "") & ~mask).sum(), (~mask).sum()),
+    }
+    if kind in ("swap", "exchange"):
+        found = right & (homes >= 0)
+        figures["partner_top1"] = ratio((report.partners[found][:, 0] == homes[found]).sum(), found.sum())
+        figures["partner_top5"] = ratio(
+            (report.partners[found] == homes[found][:, None]).any(axis=1).sum(), found.sum()
+        )
+    if kind in ("shift", "model_version"):
+        findings = [finding for finding in report.findings if finding.kind == kind]
+        figures["n_findings"] = len(findings)
+        if kind == "shift" and findings and mask.any():
+            rows = np.flatnonzero(mask.any(axis=1))
+            figures["planted_range"] = [int(rows[0]), int(rows[-1])]
+            figures["found_ranges"] = [[finding.first, finding.last, finding.offset] for finding in findings]
+    return figures
+
+
+def ratio(part: Any, whole: Any) -> float | None:
+    return round(float(part) / float(whole), 4) if whole else None
+
+
+def search_figures(dataset: Any, views: qh.Views, hasher: str, bits: int, truth: tuple[Any, Any]) -> dict[str, float]:
+    fitted = qh.HASHERS[hasher](n_bits=bits).fit(views[dataset.train_rows])
+    codes = [fitted.transform(views[rows]) for rows in (dataset.query_rows, dataset.database_rows)]
+    distances = hamming_distances(*codes)
+    depth = FOUND[dataset.name]
+    recall = neighbour_recall(nearest_rows(distances, depth), truth[1])
+    return {"map": round(float(mean_average_precision(truth[0], distances)), 4), "recall": round(float(recall), 4)}
+
+
+def measure(name: str, plan: dict[str, Any], report: dict[str, Any], save: Any) -> None:
+    dataset = qh.load_dataset(name)
+    n_rows = plan["datasets"][name]
+    dataset = thinned(dataset, n_rows) if n_rows else dataset
+    truth = relevance_of(dataset), undamaged_neighbours(dataset)
+    cells = report["datasets"].setdefault(name, {})
+    if "clean" not in cells:
+        found = qh.audit(dataset.views, false_alarms=plan["false_alarms"])
+        nothing = np.zeros(found.kinds.shape, dtype=bool)
+        cells["clean"] = verdict_figures(found, "none", nothing, nothing - 1, plan["false_alarms"])
+        cells["clean"]["search"] = {
+            hasher: search_figures(dataset, dataset.views, hasher, plan["bits"], truth)
+            for hasher in plan["apply"]["hashers"]
+        }
+        save()
+    for rate in sorted(plan["rates"], reverse=True):
+        for kind in plan["kinds"]:
+            label = f"{kind} {rate}"
+            if label in cells:
+                continue
+            views, mask, homes = plant(dataset.views, kind, rate, plan["seed"])
+            started = time.perf_counter()
+            found = qh.audit(views, false_alarms=plan["false_alarms"])
+            seconds = time.perf_counter() - started
+            cell = verdict_figures(found, kind, mask, homes, plan["false_alarms"]) | {"seconds": round(seconds, 1)}
+            if rate == plan["apply"]["rate"]:
+                how = plan["apply"]["how"].get(kind, "repair")
+                fixed = found.apply(how)
+                cell["search"] = {
+                    hasher: {
+                        "damaged": search_figures(dataset, views, hasher, plan["bits"], truth),
+                        how: search_figures(dataset, fixed, hasher, plan["bits"], truth),
+                    }
+                    for hasher in plan["apply"]["hashers"]
+                }
+            cells[label] = cell
+            print(name, label, json.dumps(cell), flush=True)
+            save()
+
+
+def main() -> None:
+    plan = tomllib.loads((HERE / "audit.toml").read_text())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--datasets", nargs="*", default=list(plan["datasets"]))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/audit.json"))
+    given = parser.parse_args()
+    report: dict[str, Any] = {"datasets": {}}
+    if given.out.is_file():
+        report = json.loads(given.out.read_text())
+        report = {"datasets": report["datasets"]} if report["plan"] == plan else {"datasets": {}}
+    report |= {
+        "what": "planted damage found by qh.audit; search: MAP and recall of undamaged neighbours (10 nearest among "
+        "the first 10, COCO-5 100) after fit on damaged and on corrected views",
+        "command": f"python benchmarks/quality/audit.py --datasets {' '.join(given.datasets)} --out {given.out}",
+        "plan": plan,
+        "provenance": provenance(threads_wanted()),
+    }
+
+    def save() -> None:
+        with replacing(given.out) as file:
+            file.write((json.dumps(report, indent=1) + "\n").encode())
+
+    for name in given.datasets:
+        measure(name, plan, report, save)
+
+
+if __name__ == "__main__":
+    main()
