@@ -28,8 +28,11 @@ export async function ask(path, options = {}) {
     if (error.name === "AbortError") throw error;
     throw new Error("The page does not answer: is quorumhash serve still running?");
   }
-  const body = await answer.json().catch(() => ({ error: "The answer could not be read." }));
-  if (!answer.ok) throw new Error(sentence(body.error ?? `Error ${answer.status}.`));
+  const body = await answer.json().catch((error) => {
+    if (error.name === "AbortError") throw error; // given up while it was read
+    return { error: "The answer could not be read." };
+  });
+  if (!answer.ok || body.error) throw new Error(sentence(body.error ?? `Error ${answer.status}.`));
   return body;
 }
 
