@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,13 +43,15 @@ def waiting_bar(is_shown: bool, what: str) -> Iterator[None]:
 @contextmanager
 def row_bar(what: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
     """A bar over passes through rows: call what it yields with a pass's rows, and what that gives with rows done."""
-    with _bars(what, None, "rows/s", 1) as (progress, task):
-        n_passes = 0
+    with _bars(what, None, " rows/s", 1) as (progress, task):
+        n_passes, started = 0, time.monotonic()
 
         def begin(n_rows: int) -> Callable[[int], None]:
             nonlocal n_passes
             n_passes += 1
-            progress.reset(task, total=n_rows, description=f"{what}, pass {n_passes}")
+            progress.reset(
+                task, total=n_rows, description=f"{what}, {time.monotonic() - started:.0f} s, pass {n_passes}"
+            )
             return lambda n_done: progress.update(task, advance=n_done)
 
         yield begin
@@ -80,7 +83,8 @@ def _bars(what: str, total: int | None, unit: str, seconds: int) -> Iterator[tup
         """How much is done in a second or a minute, as measured lately."""
 
         def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{seconds * task.speed:,.3g}{unit}")
+            rate = seconds * (task.speed or 0.0)
+            return Text("" if task.speed is None else f"{rate:,.0f}{unit}" if rate >= 100 else f"{rate:.3g}{unit}")
 
     columns = (
         TextColumn("{task.description}"),

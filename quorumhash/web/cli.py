@@ -57,7 +57,7 @@ def serve(
     if rate < 0:
         raise ParameterError(f"--rate must be a number of requests from 0 up, got {rate:g}.")
     with bound_socket(host, port) as listening:
-        with waiting_bar(True, "reading"):
+        with waiting_bar(not demo or dataset == "digits", "reading"):  # other datasets have bars of their own
             if model is None or index is None:
                 collection = demo_collection(dataset)
             else:

@@ -58,7 +58,8 @@ export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} 
 
 export function duration(seconds) {
   if (seconds < 0.001) return `${Math.max(1, Math.round(seconds * 1e6))} µs`;
-  return seconds < 1 ? `${(seconds * 1000).toPrecision(2)} ms` : `${seconds.toFixed(1)} s`;
+  if (seconds < 1) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
+  return `${seconds.toFixed(1)} s`;
 }
 
 export function pValue(p) {

@@ -68,7 +68,7 @@ function histograms(answer) {
   };
   return h("section", { className: "panel", "aria-labelledby": "hist-title" },
     h("h2", { id: "hist-title" }, "Reliability of each view"),
-    h("p", { className: "hint" }, "Healthy views spread evenly. A tall first bar is damage."),
+    h("p", { className: "hint" }, "Healthy items lie mostly to the right. A tall first bar is damage."),
     h("div", { className: "charts" }, answer.views.map(chart)));
 }
 
