@@ -18,8 +18,8 @@ from quorumhash.hashers import HASHERS
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
-    "README.md", "docs/benchmarks.md", "docs/features.md", "docs/quorum.md", "docs/rivals.md", "docs/scaling.md",
-    "docs/search.md",
+    "README.md", "docs/audit.md", "docs/benchmarks.md", "docs/features.md", "docs/page.md", "docs/quorum.md",
+    "docs/rivals.md", "docs/scaling.md", "docs/search.md",
 )  # fmt: skip
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
@@ -478,7 +478,89 @@ def sanity() -> str:
     )
 
 
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}".replace("0.", ".", 1) if value < 1 else "1"
+
+
+def audit() -> str:
+    """Recall and precision of the verdicts by kind and rate, and partners."""
+    report, rows = results("audit"), []
+    for name, cells in report["datasets"].items():
+        for label, cell in cells.items():
+            if label == "clean":
+                rows.append([name, label, "", "", "", "", "", f"{100 * cell['false_alarms']:.2f} %"])
+                continue
+            kind, rate = label.split()
+            partners = [_shown(cell.get(key)) for key in ("partner_top1", "partner_top5")]
+            verdict = [_shown(cell[key]) for key in ("recall", "precision")]
+            alarms = f"{100 * cell['false_alarms']:.2f} %"
+            rows.append([name, kind, f"{100 * float(rate):.0f} %", *verdict, *partners, alarms])
+    header = ["data", "planted", "rate", "recall", "precision", "partner, top 1", "top 5", "undamaged with p < .01"]
+    return table(header, rows) + f"\n`{report['command']}`\n"
+
+
+def audit_search() -> str:
+    """MAP and recall before the damage, after it, and after what was found was corrected."""
+    report, rows = results("audit"), []
+    for name, cells in report["datasets"].items():
+        for label, cell in cells.items():
+            for hasher, found in cell.get("search", {}).items() if label != "clean" else ():
+                how = next(key for key in found if key != "damaged")
+                stages = cells["clean"]["search"].get(hasher), found["damaged"], found[how]
+                figures = [_shown(stage and stage[key]) for key in ("map", "recall") for stage in stages]
+                rows.append([name, label.split()[0], hasher, how, *figures])
+    header = ["data", "planted, 20 %", "fit", "apply", "MAP clean", "damaged", "corrected"]
+    return table([*header, "recall clean", "damaged", "corrected"], rows) + f"\n`{report['command']}`\n"
+
+
+def evolve() -> str:
+    """Recall with the old and the new model against the old index."""
+    report, rows = results("evolve"), []
+    for name, found in report["datasets"].items():
+        for label, cell in found.items():
+            if not label.startswith("noise"):
+                continue
+            recalls = [found["old view alone"], cell["new view alone"]]
+            recalls += [found["all old views"], cell["new and other old views"]]
+            seconds = [found["seconds_fit"], cell["seconds_add_view"], cell["seconds_encode_all_rows"]]
+            kept = f"{100 * cell['kept, new view alone']:.1f} %"
+            shown = [f"{stage['recall']:.3f}" for stage in recalls]
+            rows.append([f"{name}, {found['view']}", label, *shown, kept, *(f"{second:.1f}" for second in seconds)])
+    header = ["data", "new model", "old view alone", "new view alone", "all old views", "new beside the others"]
+    header += ["kept, alone", "fit, s", "add_view, s", "encode all, s"]
+    return table(header, rows) + f"\n{report['what']}. `{report['command']}`\n"
+
+
+def cross_view() -> str:
+    """MAP of queries with one view against codes of all."""
+    report, rows = results("cross_view"), []
+    for name, found in report["datasets"].items():
+        for view in found["groups"]:
+            figures = [found["float"].get(view), found["groups"][view], found["neighbours"][view]]
+            rows.append([name, view, *("" if figure is None else f"{figure:.3f}" for figure in figures)])
+    header = ["data", "queries with", "float search in that view", "codes, groups", "codes, neighbours"]
+    return table(header, rows) + f"\n{report['what']}. `{report['command']}`\n"
+
+
+def serve_load() -> str:
+    report = results("serve_load")
+    header = ["clients", "requests", "errors", "requests a second", "p50, ms", "p99, ms", "slowest, ms"]
+    times = [f"{report['milliseconds'][key]:,.0f}" for key in ("p50", "p99", "max")]
+    counts = [f"{report[key]:,}" for key in ("n_clients", "requests", "errors", "requests_per_second")]
+    machine = report["provenance"]
+    return table(header, [[*counts, *times]]) + (
+        f"\n{report['seconds']:.0f} s on {machine['cpu']}, {machine['cores']} cores that clients and server share, load "
+        f"average {report['load_average_before']} from other work; the {report['k']} nearest of {report['items']:,} items. "
+        f"`{report['command']}`\n"
+    )
+
+
 FIGURES = {
+    "serve_load": serve_load,
+    "audit": audit,
+    "audit_search": audit_search,
+    "cross_view": cross_view,
+    "evolve": evolve,
     "rotation": rotation,
     "tuning": tuning,
     "peers": peers,

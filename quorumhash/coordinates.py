@@ -57,7 +57,7 @@ def default_n_components(n_views: int) -> int:
 
 def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
     """Learn one view from the sampled rows that have it, (s, d) with NaN where values are missing."""
-    scaling, drawn = _learn_scaling(np.asarray(block, dtype=np.float64))
+    scaling, drawn = robust_scaling(np.asarray(block, dtype=np.float64))
     missing = np.isnan(drawn)
     filled = np.where(missing, 0.0, drawn)
     directions, variances = _principal(filled, n_components)
@@ -72,7 +72,7 @@ def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
     return Components(scaling, levels, directions, variances, signature, grain)
 
 
-def _learn_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
+def robust_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
     """Mean and factor as in scaling.py, and the scaled rows, after far rows were drawn in: one of them could be all."""
     mean = _first_centre(block)
     norms = np.sqrt(np.nansum((block - mean) ** 2, axis=1))

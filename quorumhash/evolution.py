@@ -1,4 +1,4 @@
-"""Views that come and go after fit, while the codes stay: what a new view says of the coordinates that codes are made of.
+"""Views that come and go after fit, while codes stay: what a new view says of the coordinates that codes are made of.
 
 A view that is added is learned from items that have it beside the old views: which coordinates of the old views it
 speaks for (extend_repair of repair.py), and how far it can be believed (trustlearning.py). An item that has it gets the

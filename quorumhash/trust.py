@@ -58,12 +58,7 @@ class TrustModel:
 
 def doubt_rows(model: TrustModel, *signatures: Any) -> Any:
     """What density says against each row, (n, M): 0, or how far its log p-value falls below that of a doubtful row."""
-    xp = array_namespace(signatures[0])
-    columns = [
-        xp.clip(log_p_rows(curve, -density_deviations(view, rows)) - float(np.log(DOUBTFUL)), -30.0, 0.0)
-        for view, curve, rows in zip(model.views, model.densities, signatures, strict=True)
-    ]
-    return xp.stack(columns, axis=1)
+    return array_namespace(signatures[0]).clip(density_rows(model, *signatures) - float(np.log(DOUBTFUL)), -30.0, 0.0)
 
 
 def _mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
@@ -122,25 +117,38 @@ def trust_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
     return _judged(model, present, signatures)[0]
 
 
-def examined_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any, Any, Any]:
-    """Of every view of every row, (n, M) each: p-value, posterior, whether it is a mass point, log p-value of density.
+def votes_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any]:
+    """The votes (n, M) that p-values are read from, and which views are mass points."""
+    return _judged(model, present, signatures)[1:]
 
-    The p-value is the share of undamaged rows that would look at least as suspicious; NaN where absent.
-    """
+
+def p_value_rows(model: TrustModel, present: Any, votes: Any, mass: Any, *signatures: Any) -> Any:
+    """The share (n, M) of undamaged rows that would look at least as suspicious; NaN where absent."""
     xp = array_namespace(present)
-    trust, votes, mass = _judged(model, present, signatures)
-    tests = zip(model.views, model.densities, signatures, strict=True)
-    density = xp.stack([log_p_rows(curve, -density_deviations(view, rows)) for view, curve, rows in tests], axis=1)
     if model.pairs:
         log_p = xp.stack([log_p_rows(c.curve, votes[:, m]) for m, c in enumerate(model.calibrations)], axis=1)
     else:  # nobody to ask: density alone
-        log_p = density
-    return xp.where(present, xp.where(mass, 0.0, xp.exp(log_p)), xp.nan), trust, mass, density
+        log_p = density_rows(model, *signatures)
+    return xp.where(present, xp.where(mass, 0.0, xp.exp(log_p)), xp.nan)
+
+
+def density_rows(model: TrustModel, *signatures: Any) -> Any:
+    """Log p-values (n, M) of how far rows lie from the bulk of their view."""
+    tests = zip(model.views, model.densities, signatures, strict=True)
+    columns = [log_p_rows(curve, -density_deviations(view, rows)) for view, curve, rows in tests]
+    return array_namespace(signatures[0]).stack(columns, axis=1)
+
+
+def examined_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any, Any, Any]:
+    """Of every view of every row, (n, M) each: p-value, posterior, whether a mass point, log p-value of density."""
+    trust, votes, mass = _judged(model, present, signatures)
+    p_values = p_value_rows(model, present, votes, mass, *signatures)
+    return p_values, trust, mass, density_rows(model, *signatures)
 
 
 def reliability_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
-    """The p-values (n, M) of `examined_rows`."""
-    return examined_rows(model, present, *signatures)[0]
+    """The p-values (n, M) of rows."""
+    return p_value_rows(model, present, *votes_rows(model, present, *signatures), *signatures)
 
 
 def check_trust(model: Any, signatures: Sequence[tuple[int, int]]) -> None:

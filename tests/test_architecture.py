@@ -57,9 +57,10 @@ LEVELS = [
         "steps.crossview",
     },
     {
-        "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "hashers.repair",
-        "inspection", "partners", "quorum",
+        "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "drift", "evolution",
+        "hashers.repair", "inspection", "partners", "quorum",
     },
+    {"evolving"},
     {"auditreport", "datasets", "hashers.quorum", "joins"},
     {"auditing", "datasets.catalogue", "hashers"},
     {"auditcli", "bench.peers", "bench.weighting", "datasetscli", "index.cli", "web.collection"},

@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.checks import check_count, check_shape, is_number, require
+from quorumhash.drift import STREAM_PARTS
 from quorumhash.engines import Engine, open_engine
+from quorumhash.evolution import EVOLUTION_PARTS, evolved_rows
+from quorumhash.evolving import Evolving
 from quorumhash.hashers.base import About, BaseHasher, EngineLike
-from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, judged_rows, learn_judge, pair_distances, repaired_rows
+from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, learn_judge, pair_distances, repaired_rows
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, refuse_rare_views, sample_positions
 from quorumhash.nearness import Nearness, check_nearness, learn_nearness, near_rows
@@ -20,6 +23,7 @@ from quorumhash.overlap import neighbourhood_lift
 from quorumhash.quorum import (
     ENCODER_PARTS,
     Dial,
+    Encoder,
     check_encoder,
     embed_rows,
     learn_encoder,
@@ -29,7 +33,7 @@ from quorumhash.quorum import (
 from quorumhash.repair import BELIEVED, linked_views
 from quorumhash.scaling import put_views
 from quorumhash.supervision import labelled_pairs, memberships, supervised_weights, unlike_pairs
-from quorumhash.viewoptions import call_limits, dial_of, given_weights, source_numbers
+from quorumhash.viewoptions import dial_of, given_weights, source_numbers
 from quorumhash.views import Views
 from quorumhash.viewworth import overlap_weights
 
@@ -39,7 +43,7 @@ MOST_LANDMARKS = 3_000  # over all graphs: their ties are one matrix
 FEWEST_DIMENSIONS = 256  # of embed, where the data have them
 
 
-class QuorumHasher(BaseHasher):
+class QuorumHasher(Evolving, BaseHasher):
     """Binary codes that stay good when values are noisy, when a view of an item is wrong, and when it is missing.
 
     Every view of every item is judged by the item's other views, by its density and by how many items share it. What is
@@ -101,8 +105,8 @@ class QuorumHasher(BaseHasher):
         rotation="always",
     )
     learned = ("view_weights_", "judge_", "encoder_", "nearness_", "rotation_")
-    told = ("suggested_sources_",)
-    parts = (*JUDGE_PARTS, *ENCODER_PARTS, Nearness)
+    told = ("suggested_sources_", "evolution_", "stream_")
+    parts = (*JUDGE_PARTS, *ENCODER_PARTS, Nearness, *EVOLUTION_PARTS, *STREAM_PARTS)
     uses_pairs = True
     call_options = ("view_weights",)
 
@@ -146,8 +150,10 @@ class QuorumHasher(BaseHasher):
         check_shape(self.rotation_, (n_columns, self.n_bits_))
         require(list(self.view_weights_) == list(self.view_widths_))
         require(all(map(is_number, self.view_weights_.values())))
+        self._check_evolution()
 
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
+        self._forget_evolution()
         given = given_weights(self.view_weights, views.names)
         positions = sample_positions(len(views), engine, seed)
         blocks, present = put_views(views, engine), put_presence(views, engine)
@@ -207,9 +213,15 @@ class QuorumHasher(BaseHasher):
         return engine.get(engine.map_rows(_score_rows, self.nearness_, self.rotation_, dimensions))
 
     def _dimensions(self, views: Views, engine: Engine, view_weights: Mapping[str, float] | None = None) -> Any:
-        limits = call_limits(view_weights, tuple(self.view_widths_))
-        rows = put_views(views, engine)
-        return engine.map_rows(embed_rows, self.judge_, self.encoder_, limits, put_presence(views, engine), *rows)
+        present, rows = put_presence(views, engine), put_views(views, engine)
+        limits = self._limits(view_weights)
+        if not self._has_added(views):  # the very path of fit: codes stay to the bit
+            n_fitted = len(self.view_widths_)
+            present = engine.put(np.stack([views.present(name) for name in views.names[:n_fitted]], axis=1))
+            limits, rows = limits[:n_fitted], rows[:n_fitted]
+            return engine.map_rows(embed_rows, self.judge_, self.encoder_, limits, present, *rows)
+        evolved = self.evolution_.judge
+        return engine.map_rows(_evolved_rows, self.judge_, evolved, self.encoder_, limits, present, *rows)
 
     def embed(
         self, X: Any, *, view_weights: Mapping[str, float] | None = None, engine: EngineLike = "threads"
@@ -232,8 +244,12 @@ class QuorumHasher(BaseHasher):
         """
         views = self._entered(X)
         with open_engine(engine) as opened:
-            rows = put_views(views, opened)
-            return opened.get(opened.map_rows(judged_rows, self.judge_, put_presence(views, opened), *rows))
+            present, rows = put_presence(views, opened), put_views(views, opened)
+            return self._of_active(opened.get(opened.map_rows(*self._reliability_of(views), present, *rows)))
+
+
+def _evolved_rows(judge: Judge, evolved: Judge, encoder: Encoder, limits: Any, present: Any, *blocks: Any) -> Any:
+    return placed_rows(encoder, evolved_rows(judge, evolved, limits, present, *blocks))
 
 
 def _score_rows(nearness: Nearness | None, rotation: Any, dimensions: Any) -> Any:
