@@ -548,11 +548,11 @@ def serve_load() -> str:
     times = [f"{report['milliseconds'][key]:,.0f}" for key in ("p50", "p99", "max")]
     counts = [f"{report[key]:,}" for key in ("n_clients", "requests", "errors", "requests_per_second")]
     machine = report["provenance"]
-    return table(header, [[*counts, *times]]) + (
-        f"\n{report['seconds']:.0f} s on {machine['cpu']}, {machine['cores']} cores that clients and server share, load "
-        f"average {report['load_average_before']} from other work; the {report['k']} nearest of {report['items']:,} items. "
-        f"`{report['command']}`\n"
-    )
+    where = f"{machine['cpu']}, {machine['cores']} cores that clients and server share"
+    load = f"load average {report['load_average_before']} from other work"
+    what = f"the {report['k']} nearest of {report['items']:,} items"
+    note = f"{report['seconds']:.0f} s on {where}, {load}; {what}. `{report['command']}`"
+    return table(header, [[*counts, *times]]) + f"\n{note}\n"
 
 
 FIGURES = {
