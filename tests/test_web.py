@@ -2,6 +2,7 @@
 
 import csv
 import io
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from webcollection import N_STORED, small_collection
 
 import quorumhash as qh
-from quorumhash.errors import ParameterError
+from quorumhash.errors import MissingExtraError, ParameterError
 from quorumhash.web import answers, health
+from quorumhash.web.app import require_server
 from quorumhash.web.collection import UnknownItemError, learn_rival
 from quorumhash.web.damagelab import DamageLab, Dose
 from quorumhash.web.modelfacts import model_facts
@@ -186,6 +188,13 @@ def test_without_views_only_stored_codes_are_searched(tmp_path):
     files = Files(tmp_path / "items.qh", tmp_path / "items.qhx", [str(tmp_path / "views.npz")], tmp_path / "ids.npy")
     turned = open_collection(files)
     np.testing.assert_array_equal(turned.item_views(0)["pixels"][0], full.views["pixels"][-1])
+
+
+def test_without_the_extra_the_page_says_what_to_install(monkeypatch):
+    for package in ("fastapi", "uvicorn", "PIL"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'quorumhash\[serve\]'"):
+        require_server()
 
 
 def test_files_that_do_not_belong_together_are_refused(tmp_path):

@@ -16,7 +16,7 @@ from quorumhash.web.damagelab import DamageLab, Dose
 from quorumhash.web.guards import DRAINED, Guard, Limits, too_large
 from quorumhash.web.health import Health
 from quorumhash.web.modelfacts import model_facts
-from quorumhash.web.pictures import decoded
+from quorumhash.web.pictures import decoded, require_pillow
 
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 LONGEST_NAME = 200
@@ -33,10 +33,9 @@ UPLOAD = {
 
 def make_app(collection: Collection, limits: Limits | None = None) -> Guard:
     """The page over a collection, guarded; an ASGI application."""
-    try:
-        from fastapi import FastAPI
-    except ImportError as error:
-        raise _missing() from error
+    require_server()
+    from fastapi import FastAPI
+
     limits = limits or Limits()
     told: dict[int | str, dict[str, Any]] = {
         status: {"description": "One sentence.", "content": {"application/json": {"schema": ERROR}}}
@@ -258,16 +257,21 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 def run_server(app: Guard, listening: socket.socket) -> None:
     """Answer until Ctrl-C."""
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise _missing() from error
+    import uvicorn
+
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, limit_concurrency=400,
                             timeout_keep_alive=15, lifespan="off", ws="none")  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _missing() -> MissingExtraError:
-    return MissingExtraError(
-        "the page needs FastAPI and uvicorn, which are not installed: pip install 'quorumhash[serve]'."
-    )
+def require_server() -> None:
+    """Refuse to begin where the packages of the page are not installed."""
+    try:
+        import fastapi
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the page needs the package {error.name}, which is not installed: pip install 'quorumhash[serve]'."
+        ) from error
+    del fastapi, uvicorn
+    require_pillow()

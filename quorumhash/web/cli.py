@@ -48,7 +48,7 @@ def serve(
 
     Example: quorumhash serve items.qh items.qhx --views views.npz --images pictures
     """
-    from quorumhash.web.app import bound_socket, make_app, run_server
+    from quorumhash.web.app import bound_socket, make_app, require_server, run_server
     from quorumhash.web.guards import Limits
     from quorumhash.web.opening import Files, demo_collection, open_collection
 
@@ -56,6 +56,7 @@ def serve(
         raise ParameterError("serve needs a model file and an index file, or --demo and no file.")
     if rate < 0:
         raise ParameterError(f"--rate must be a number of requests from 0 up, got {rate:g}.")
+    require_server()
     with bound_socket(host, port) as listening:
         with waiting_bar(not demo or dataset == "digits", "reading"):  # other datasets have bars of their own
             if model is None or index is None:

@@ -133,19 +133,19 @@ def _read_digit(pixels: Any) -> Views:
 
 def _picture_reader(hasher: Any, side: int, is_grey: bool = False) -> Any:
     """A function from a picture to those of the model's views that the library takes from pictures of side x side."""
-
-    def read(pixels: Any) -> Views:
-        small = np.round(resized(pixels, side))
-        return extract_features((brightness(small[None]) if is_grey else small[None]), names, is_cached=False)
-
     if side < LEAST_SIDE:
         raise ParameterError(f"--uploads must be a number of pixels from {LEAST_SIDE} up, got {side}.")
-    names: tuple[str, ...] = PICTURE_VIEWS
-    found = read(np.zeros((side, side, 3), dtype=np.uint8)).widths
+    blank = np.zeros((1, side, side) if is_grey else (1, side, side, 3))
+    found = extract_features(blank, PICTURE_VIEWS, is_cached=False).widths
     names = tuple(name for name in PICTURE_VIEWS if hasher.view_widths_.get(name) == found[name])
     if not names:
         raise ParameterError(
             f"pictures can be uploaded where the model has views of {', '.join(PICTURE_VIEWS)} as extract_features "
             f"makes them; it has {', '.join(hasher.view_widths_)}."
         )
+
+    def read(pixels: Any) -> Views:
+        small = np.round(resized(pixels, side))[None]
+        return extract_features(brightness(small) if is_grey else small, names, is_cached=False)
+
     return read

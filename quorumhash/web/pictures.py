@@ -54,7 +54,9 @@ class ArrayPictures:
     def _drawn(self, item: int) -> bytes:
         pixels = self._pixels[item]
         times = max(1, SHOWN_SIDE // max(pixels.shape[:2]))  # enlarged here, so that every pixel stays a square
-        return _as_png(_pillow().fromarray(np.kron(pixels, np.ones((times, times, 1)[: pixels.ndim], dtype=np.uint8))))
+        return _as_png(
+            require_pillow().fromarray(np.kron(pixels, np.ones((times, times, 1)[: pixels.ndim], dtype=np.uint8)))
+        )
 
 
 class FolderPictures:
@@ -119,8 +121,8 @@ def decoded(content: bytes, name: str = "the picture") -> Pixels:
 
 def resized(pixels: Pixels, side: int) -> npt.NDArray[np.float64]:
     """A picture brought to side x side by averaging over areas, in grey where it has one channel."""
-    image = _pillow().fromarray(pixels)
-    return np.asarray(image.resize((side, side), _pillow().Resampling.BOX), dtype=np.float64)
+    image = require_pillow().fromarray(pixels)
+    return np.asarray(image.resize((side, side), require_pillow().Resampling.BOX), dtype=np.float64)
 
 
 def as_digit(pixels: Pixels, side: int = 8) -> npt.NDArray[np.float64]:
@@ -140,7 +142,7 @@ def as_digit(pixels: Pixels, side: int = 8) -> npt.NDArray[np.float64]:
 
 def _opened(content: bytes, name: str) -> Any:
     """A picture in RGB; its size is known from its header, and refused, before it is decoded."""
-    pillow = _pillow()
+    pillow = require_pillow()
     try:
         with _decoders:
             image = pillow.open(io.BytesIO(content), formats=FORMATS)
@@ -164,7 +166,8 @@ def _as_png(image: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _pillow() -> Any:
+def require_pillow() -> Any:
+    """Pillow's Image, or the error that says how to get it."""
     try:
         from PIL import Image
     except ImportError as error:
