@@ -109,8 +109,8 @@ class AuditReport:
         """Views with what was found put right.
 
         "drop": every damaged view becomes missing. "repair": it becomes what the item's other views predict; missing
-        ones too. "swap": misplaced views go back to the rows they belong to, and what is left is dropped. An item keeps
-        at least one view: the one with the largest p-value.
+        ones too. "swap": misplaced views go back to the rows they belong to, and what is left is repaired. An item
+        keeps at least one view: the one with the largest p-value.
         """
         if how not in ("drop", "repair", "swap"):
             raise ParameterError(f"apply takes 'drop', 'repair' or 'swap', got {how!r}.")

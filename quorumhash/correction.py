@@ -26,16 +26,12 @@ def corrected_views(
     damaged = kinds != ""
     if how == "repair":
         return _repaired(views, judge, damaged)
-    matrices: dict[str, Any] = {}
-    dropped = np.zeros(damaged.shape, dtype=bool)
-    for m, name in enumerate(views):
-        matrices[name] = np.array(views[name], dtype=_float_type(views, name))
-        if how == "swap":
-            homes = _sent_home(matrices[name], kinds[:, m], partners[:, m])
-            dropped[:, m] = damaged[:, m] & ~homes
-        else:
-            dropped[:, m] = damaged[:, m]
-    dropped = _sparing(dropped, p_values)
+    matrices: dict[str, Any] = {name: np.array(views[name], dtype=_float_type(views, name)) for name in views}
+    if how == "swap":
+        for m, name in enumerate(views):
+            damaged[_sent_home(matrices[name], kinds[:, m], partners[:, m]), m] = False
+        return _repaired(Views(matrices), judge, damaged)
+    dropped = _sparing(damaged, p_values)
     for m, name in enumerate(views):
         matrices[name][dropped[:, m]] = np.nan
     return Views(matrices)

@@ -7,7 +7,7 @@ from. Everything else is what trust.py says, learned on a sample and applied blo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ from array_api_compat import array_namespace
 from quorumhash.calibration import FEWEST_ROWS
 from quorumhash.engines import Engine
 from quorumhash.errors import RefusedError
-from quorumhash.judging import Judge, described_rows, learn_judge
+from quorumhash.judging import TRUST_ROWS, Judge, described_rows, learn_judge
 from quorumhash.landmarks import sample_positions
 from quorumhash.scaling import put_views
 from quorumhash.trust import examined_rows
+from quorumhash.trustlearning import recalibrated
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
@@ -90,11 +91,15 @@ def refuse_unfit(views: Views, sources: Sequence[int], facts: npt.NDArray[np.int
 def learn_inspector(
     views: Views, sources: Sequence[int], facts: npt.NDArray[np.int8], engine: Engine, seed: int
 ) -> Judge:
-    """The judge of these views, from a sample of their rows without the facts."""
+    """The judge of these views, from a sample of their rows without the facts; p-values are those of the same rows."""
     positions = sample_positions(len(views), engine, seed)
     blocks = put_views(views, engine)
     sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
-    return learn_judge(sample, facts[positions] == 0, sources)[0]
+    present = facts[positions] == 0
+    judge = learn_judge(sample, present, sources)[0]
+    some = slice(None, None, -(-len(present) // TRUST_ROWS))
+    signatures = described_rows(judge, present[some], *(part[some] for part in sample.values()))[1]
+    return replace(judge, trust=recalibrated(judge.trust, signatures, present[some]))
 
 
 def inspect_views(views: Views, judge: Judge, facts: npt.NDArray[np.int8], engine: Engine) -> Inspection:

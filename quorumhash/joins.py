@@ -1,6 +1,7 @@
 """Joins that are off: runs of rows whose view goes better with the row a few places on.
 
-    g_d(i) = slope (S(i, i + d) - S(i, i))      what view m of row i says for row i + d, beyond what it says for its own
+    g_d(i) = slope (S(i, i + d) - max(S(i, i), 0))      what view m of row i says for row i + d, beyond what it says for
+                                                        its own row or for none (log odds 0: noise goes with no row)
 
 Where a join is right g is far below 0 for every d; in a run that is off by d it is above. The run of the largest sum is
 found in one pass. Right rows have E[exp(g)] <= 1, so that a sum of t turns up among n rows and o offsets with
@@ -49,7 +50,7 @@ def shift_gains(matches: MatchRows, usable: npt.NDArray[np.bool_], slope: float,
     gains = np.zeros(n_rows)
     rows = np.arange(max(0, -offset), min(n_rows, n_rows - offset))
     for part in np.array_split(rows, 1 + len(rows) // 65_536):
-        gains[part] = slope * (matches.odds(part, part + offset) - matches.odds(part, part))
+        gains[part] = slope * (matches.odds(part, part + offset) - np.maximum(matches.odds(part, part), 0.0))
     return np.where(usable, np.clip(gains, -LARGEST_GAIN, LARGEST_GAIN), 0.0)
 
 

@@ -159,7 +159,11 @@ def find_partners(
     The odds are those of the vote, slope S; the order also heeds the prior. -1 and -inf where there are fewer.
     """
     n_rows = len(matches.constant)
-    near = None if n_rows <= EXACT_ROWS else _candidates(matches, matching, rows, seed)
+    near = None
+    if n_rows > EXACT_ROWS and len(rows):
+        near, copies = _candidates(matches, matching, rows, seed), _copies(homes, rows)
+        is_known = (copies[:, :, None] == near[:, None, :]).any(axis=2)
+        near = np.concatenate([near, np.where(is_known, rows[:, None], copies)], axis=1)
     found, odds = np.full((len(rows), N_PARTNERS), -1), np.full((len(rows), N_PARTNERS), -np.inf, dtype=np.float32)
     for start in range(0, len(rows), QUERY_ROWS):
         part = slice(start, start + QUERY_ROWS)
@@ -168,7 +172,7 @@ def find_partners(
             places = np.broadcast_to(np.arange(n_rows), (len(asked), n_rows))
             scores = homes.slope * (matches.asked[asked] @ matches.offered.T + matches.constant)
         else:
-            places = np.concatenate([near[part], _copies(homes, asked)], axis=1)
+            places = near[part]
             scores = homes.slope * matches.odds(asked, places)
         same = (homes.copies[asked][:, None] == homes.copies[places]) & (homes.copies[asked][:, None] >= 0)
         ranked = scores + np.where(same, 0.0, homes.log_prior[places])

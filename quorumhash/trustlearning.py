@@ -71,6 +71,18 @@ def learn_trust(
     return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
 
 
+def recalibrated(model: TrustModel, signatures: Sequence[FloatArray], present: Presence) -> TrustModel:
+    """P-values counted among these very rows: tests that have seen a row think better of it than of a new one."""
+    if not model.pairs or len(present) < FEWEST_ROWS:
+        return model
+    mass = [
+        is_mass_point(rows, view.probes, view.mass_points) for rows, view in zip(signatures, model.views, strict=True)
+    ]
+    real, fake = _real_and_fake_votes(model, list(signatures), ~present | np.stack(mass, axis=1))
+    curves = [calibrate(real[:, m], fake[:, m]).curve for m in range(present.shape[1])]
+    return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
+
+
 def _with_calibrations(model: TrustModel, calibrations: Sequence[Calibration]) -> TrustModel:
     slopes, log_odds = np.array([c.slope for c in calibrations]), np.array([c.log_odds for c in calibrations])
     return replace(model, calibrations=tuple(calibrations), slopes=slopes, log_odds=log_odds)

@@ -7,7 +7,8 @@ other views whatever model made them. Of two groups A and B of rows of view m:
               rows centred by the mean of their group
 
 B is of another version than A where r(A, A) and r(B, B) are clearly above chance and r(A, B) is not: each knows its
-own, and they do not know each other. Noise and swaps have r(B, B) = 0; clusters of one model have r(A, B) > 0.
+own, and they do not know each other. Noise and swaps have r(B, B) = 0; clusters of one model have r(A, B) > 0, and hold
+items of different kinds, which the other views show: which model made a row has nothing to do with what it is about.
 Groups looked at: the rows that are doubted, and the smaller of two clusters of the view.
 """
 
@@ -29,6 +30,7 @@ MOST_ROWS = 400  # of a group, compared with each other
 N_SHUFFLES = 50
 CLEAR = 4.0  # standard deviations of shuffled rows above which groups are at one
 AS_CLEAR = 0.4  # of the larger of r(A, A) and r(B, B), for the smaller
+CONTENT = 0.02  # share of another view's variance between two groups, from which on they differ in what they are about
 STRANGE = 0.3  # of the smaller: two groups whose r is below, and not clearly above chance, know nothing of each other
 
 
@@ -76,11 +78,26 @@ def is_other_version(
     if min(map(len, groups)) < FEWEST_ROWS:
         return False
     a, b = groups
+    if _difference(coordinates, view, first, second, usable) > CONTENT + 1.0 / np.count_nonzero(first | second):
+        return False
     own, its = (_agreement(coordinates, view, group, group, usable, rng) for group in groups)
     between = _agreement(coordinates, view, a, b, usable, rng)
     less, more = sorted((own[0], its[0]))
     is_at_one = min(own[1], its[1]) > CLEAR and less > AS_CLEAR * more
     return is_at_one and between[1] < CLEAR and between[0] < STRANGE * less
+
+
+def _difference(coordinates: Sequence[FloatArray], view: int, first: Flags, second: Flags, usable: Flags) -> float:
+    """The largest share of the variance of another view that lies between two groups."""
+    shares = [0.0]
+    for n, part in enumerate(coordinates):
+        a, b = part[first & usable[:, n]], part[second & usable[:, n]]
+        if n == view or min(len(a), len(b)) < 2:
+            continue
+        everyone = np.concatenate([a, b])
+        between = len(a) * len(b) / len(everyone) ** 2 * float(((a.mean(axis=0) - b.mean(axis=0)) ** 2).sum())
+        shares.append(between / max(float(everyone.var(axis=0).sum()), 1e-300))
+    return max(shares)
 
 
 def _agreement(

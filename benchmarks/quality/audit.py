@@ -64,6 +64,11 @@ def plant(views: qh.Views, kind: str, rate: float, seed: int) -> tuple[qh.Views,
             for row in np.flatnonzero(mask[:, m]):
                 same = np.flatnonzero((np.asarray(views[name]) == damaged.views[name][row]).all(axis=1))
                 homes[row, m] = same[0] if len(same) else -1
+    if kind == "placeholder":  # the row it was taken from holds it too
+        for m, name in enumerate(views):
+            if mask[:, m].any():
+                placeholder = damaged.views[name][int(np.argmax(mask[:, m]))]
+                mask[:, m] |= (np.asarray(damaged.views[name]) == placeholder).all(axis=1)
     if kind == "shift":
         homes[mask] = np.nonzero(mask)[0] - 1
     return damaged.views, mask, homes
