@@ -21,7 +21,7 @@ PARTS = (figures_audit, figures_methods, figures_panel, figures_rivals, figures_
 FIGURES = {name: write for part in PARTS for name, write in part.FIGURES.items()}
 PAGES = (
     "README.md", "docs/audit.md", "docs/benchmarks.md", "docs/choosing.md", "docs/features.md", "docs/index.md",
-    "docs/quorum.md", "docs/rivals.md", "docs/scaling.md", "docs/search.md",
+    "docs/page.md", "docs/quorum.md", "docs/rivals.md", "docs/scaling.md", "docs/search.md",
 )  # fmt: skip
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 

@@ -113,7 +113,21 @@ def search_multi_index() -> str:
     )
 
 
+def serve_load() -> str:
+    report = results("serve_load")
+    header = ["clients", "requests", "errors", "requests a second", "p50, ms", "p99, ms", "slowest, ms"]
+    times = [f"{report['milliseconds'][key]:,.0f}" for key in ("p50", "p99", "max")]
+    counts = [f"{report[key]:,}" for key in ("n_clients", "requests", "errors", "requests_per_second")]
+    machine = report["provenance"]
+    where = f"{machine['cpu']}, {machine['cores']} cores that clients and server share"
+    load = f"load average {report['load_average_before']} from other work"
+    what = f"the {report['k']} nearest of {report['items']:,} items"
+    note = f"{report['seconds']:.0f} s on {where}, {load}; {what}. `{report['command']}`"
+    return table(header, [[*counts, *times]]) + f"\n{note}\n"
+
+
 FIGURES = {
+    "serve_load": serve_load,
     "stores": stores,
     "durability": durability,
     "search_nearest": search_nearest,

@@ -15,7 +15,11 @@ from quorumhash.printing import JsonOption
 def audit(
     views: Annotated[
         list[str],
-        typer.Argument(help="One .npz with an array per view, or name=path.npy for each view.", metavar="VIEWS..."),
+        typer.Argument(
+            help="One .npz with an array per view, one .csv or .parquet with columns name__feature, or name=path for "
+            "each view.",
+            metavar="VIEWS...",
+        ),
     ],
     model: Annotated[
         Path | None, typer.Option("--model", help="Model file of a quorum hasher that says what is normal.")

@@ -15,6 +15,7 @@ from quorumhash.datasetscli import datasets
 from quorumhash.errors import QuorumHashError
 from quorumhash.index.cli import index, search
 from quorumhash.printing import JsonOption, note, say
+from quorumhash.web.cli import serve
 
 app = typer.Typer(
     name="quorumhash",
@@ -26,12 +27,17 @@ app = typer.Typer(
 app.add_typer(bench)
 app.add_typer(index)
 app.command()(search)
+app.command()(serve)
 app.add_typer(datasets)
 app.command()(audit)
 
 ViewsArgument = Annotated[
     list[str],
-    typer.Argument(help="One .npz with an array per view, or name=path.npy for each view.", metavar="VIEWS..."),
+    typer.Argument(
+        help="One .npz with an array per view, one .csv or .parquet with columns name__feature, or name=path for each "
+        "view.",
+        metavar="VIEWS...",
+    ),
 ]
 
 
@@ -45,9 +51,21 @@ def main() -> None:
             raise
         typer.echo(f"quorumhash: {error}", err=True)
         raise SystemExit(2) from None
+    except SystemExit as error:
+        if not _is_interrupted(error):
+            raise
+        typer.echo("quorumhash: stopped; every file is the old one or a whole new one.", err=True)
+        raise SystemExit(130) from None
     except MemoryError:
         typer.echo("quorumhash: there is not enough memory for this: use fewer bits, rows or landmarks.", err=True)
         raise SystemExit(2) from None
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is what ended the command, and the command did not speak of it itself."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ if error.__suppress_context__ else error.__context__
+    return error is not None
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -101,6 +119,12 @@ def demo(
     say(as_json, facts, f"Wrote {out} ({results.seconds:.0f} s for {len(planned_runs())} fits).")
 
 
+def _methods() -> list[str]:
+    from quorumhash.hashers import HASHERS
+
+    return list(HASHERS)
+
+
 @app.command()
 def fit(
     views: ViewsArgument,
@@ -112,6 +136,7 @@ def fit(
             "--method",
             help="Which hasher: quorum, rmvh, itq, lsh, klsh, sh, pcah, agh, imh, kitq, epamh, mfh, chms, ckh, ssh, "
             "mvlh, vote, repair_itq, knn_repair_itq, gcca_itq, rpca_itq or view_select.",
+            autocompletion=_methods,
         ),
     ] = "quorum",
     labels: Annotated[
@@ -127,6 +152,7 @@ def fit(
     """
     import time
 
+    from quorumhash.engines.watched import watched
     from quorumhash.errors import ParameterError
     from quorumhash.hashers import HASHERS
     from quorumhash.viewfiles import read_array, read_views, require_writable
@@ -139,7 +165,12 @@ def fit(
     if "verbose" in hasher.get_params():
         hasher.set_params(verbose=True)
     started = time.perf_counter()
-    hasher.fit(given, None if labels is None else read_array(labels), engine=engine)
+    y = None if labels is None else read_array(labels)
+    if hasher.get_params().get("verbose"):  # it has a bar of its own
+        hasher.fit(given, y, engine=engine)
+    else:
+        with watched(engine, f"fit {method}") as chosen:
+            hasher.fit(given, y, engine=chosen)
     hasher.set_params(**({"verbose": False} if "verbose" in hasher.get_params() else {}))
     hasher.save(out)
     seconds = round(time.perf_counter() - started, 2)
@@ -161,12 +192,15 @@ def encode(
 
     Example: quorumhash encode items.qh views.npz -o codes.npy
     """
+    from quorumhash.engines.watched import watched
     from quorumhash.hashers import load
     from quorumhash.viewfiles import read_views, require_writable, write_array
 
     require_writable(out)
     hasher = load(model)
-    codes = hasher.transform(read_views(views), packed=not unpacked, engine=engine)
+    given = read_views(views)
+    with watched(engine, "encode") as chosen:
+        codes = hasher.transform(given, packed=not unpacked, engine=chosen)
     write_array(out, codes)
     facts = {"codes": str(out), "rows": len(codes), "bits": hasher.n_bits, "bytes_per_code": codes.shape[1],
              "fingerprint": hasher.fingerprint()}  # fmt: skip

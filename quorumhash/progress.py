@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
@@ -29,7 +31,41 @@ def task_bar(is_shown: bool, total: int, what: str) -> Iterator[Callable[[str], 
 
 
 @contextmanager
-def _bar(what: str, total: int) -> Iterator[Callable[[str], None]]:
+def waiting_bar(is_shown: bool, what: str) -> Iterator[None]:
+    """A bar for work whose length is not known: it moves, and counts the seconds."""
+    if not is_shown:
+        yield
+        return
+    with _bar(what, None):
+        yield
+
+
+@contextmanager
+def row_bar(what: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
+    """A bar over passes through rows: call what it yields with a pass's rows, and what that gives with rows done."""
+    with _bars(what, None, " rows/s", 1) as (progress, task):
+        n_passes, started = 0, time.monotonic()
+
+        def begin(n_rows: int) -> Callable[[int], None]:
+            nonlocal n_passes
+            n_passes += 1
+            progress.reset(
+                task, total=n_rows, description=f"{what}, {time.monotonic() - started:.0f} s, pass {n_passes}"
+            )
+            return lambda n_done: progress.update(task, advance=n_done)
+
+        yield begin
+
+
+@contextmanager
+def _bar(what: str, total: int | None) -> Iterator[Callable[[str], None]]:
+    with _bars(what, total, "/min", 60) as (progress, task):
+        yield lambda text: progress.update(task, advance=1, description=text)
+
+
+@contextmanager
+def _bars(what: str, total: int | None, unit: str, seconds: int) -> Iterator[tuple[Any, Any]]:
+    """One bar with time gone, time left and rate, on a terminal only."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -44,10 +80,11 @@ def _bar(what: str, total: int) -> Iterator[Callable[[str], None]]:
     from rich.text import Text
 
     class RateColumn(ProgressColumn):
-        """How many tasks are done in a minute, as measured lately."""
+        """How much is done in a second or a minute, as measured lately."""
 
         def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{60 * task.speed:.3g}/min")
+            rate = seconds * (task.speed or 0.0)
+            return Text("" if task.speed is None else f"{rate:,.0f}{unit}" if rate >= 100 else f"{rate:.3g}{unit}")
 
     columns = (
         TextColumn("{task.description}"),
@@ -59,5 +96,4 @@ def _bar(what: str, total: int) -> Iterator[Callable[[str], None]]:
     )
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda text: progress.update(task, advance=1, description=text)
+        yield progress, progress.add_task(what, total=total)

@@ -1,10 +1,12 @@
-"""Views, labels and codes in files: .npz with one array per view, or name=path.npy, memory-mapped."""
+"""Views, labels and codes in files: .npz with one array per view, .csv and .parquet tables (see tablefiles.py), or
+name=path for each view, where .npy files are memory-mapped.
+"""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -14,11 +16,12 @@ import numpy.typing as npt
 
 from quorumhash.atomic import replacing
 from quorumhash.errors import ParameterError, ViewsError
+from quorumhash.tablefiles import read_csv, read_parquet
 from quorumhash.views import Views
 
 
 def read_views(sources: Sequence[str]) -> Views:
-    """Views from one .npz file, or from arguments name=path.npy, one per view.
+    """Views from one .npz, .csv or .parquet file, or from arguments name=path, one per view.
 
     >>> read_views(["nowhere.npz"])
     Traceback (most recent call last):
@@ -26,12 +29,7 @@ def read_views(sources: Sequence[str]) -> Views:
     quorumhash.errors.ViewsError: there is no file nowhere.npz.
     """
     if len(sources) == 1 and ("=" not in sources[0] or Path(sources[0]).is_file()):
-        path = Path(sources[0])
-        if path.suffix == ".npz":
-            return Views(read_archive(path))
-        if path.suffix == ".npy":
-            return Views({path.stem: read_array(path)})
-        raise ViewsError(f"views must be a .npz file or name=path.npy for each view, got {path}.")
+        return Views(_read_file(Path(sources[0])))
     pairs = [source.partition("=") for source in sources]
     for name, mark, path_text in pairs:
         if not (name and mark and path_text):
@@ -39,7 +37,28 @@ def read_views(sources: Sequence[str]) -> Views:
     names = [name for name, _, _ in pairs]
     if len(set(names)) < len(names):
         raise ParameterError(f"a view is named twice in {', '.join(names)}: every name must stand once.")
-    return Views({name: read_array(Path(path_text)) for name, _, path_text in pairs})
+    return Views({name: _read_view(Path(path_text)) for name, _, path_text in pairs})
+
+
+def _read_file(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """All views of one file, by name."""
+    if path.suffix not in READERS:
+        kinds = f"{', '.join(list(READERS)[:-1])} or {list(READERS)[-1]}"
+        raise ViewsError(f"views must be a {kinds} file, or name=path for each view, got {path}.")
+    _require_file(path)
+    return READERS[path.suffix](path)
+
+
+def _read_view(path: Path) -> npt.NDArray[Any]:
+    """The one view of a file that stands for a name."""
+    if path.suffix not in READERS:  # whatever it is called, it may be an array
+        return read_array(path)
+    found = _read_file(path)
+    if len(found) > 1:
+        raise ViewsError(
+            f"{path} must hold one view where it stands for a name, got {', '.join(found)}; give it alone."
+        )
+    return next(iter(found.values()))
 
 
 def read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -65,6 +84,14 @@ def read_array(path: Path) -> npt.NDArray[Any]:
     if not isinstance(array, np.ndarray):
         raise ViewsError(f"{path} is an archive, not one array: give it alone as .npz, or its arrays as .npy files.")
     return array
+
+
+READERS: dict[str, Callable[[Path], dict[str, npt.NDArray[Any]]]] = {
+    ".npz": read_archive,
+    ".npy": lambda path: {path.stem: read_array(path)},
+    ".csv": lambda path: dict(read_csv(path)),
+    ".parquet": lambda path: dict(read_parquet(path)),
+}
 
 
 def write_array(path: str | os.PathLike[str], array: npt.NDArray[Any]) -> None:

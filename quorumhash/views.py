@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.columngroups import column_groups
 from quorumhash.errors import ViewsError
 from quorumhash.matrices import Matrix, as_matrix, is_sparse, present_rows
-
-GROUP_MARK = "__"  # a frame's column "gist__12" belongs to view "gist"
 
 
 class Views:
@@ -171,7 +170,7 @@ def _named(data: Any) -> list[tuple[str, Any]]:
             if not isinstance(name, str) or not name:
                 raise ViewsError(f"a view's name must be a non-empty text, got {name!r}.")
     elif hasattr(data, "iloc") and hasattr(data, "columns"):
-        parts = _column_groups(data)
+        parts = _frame_parts(data)
     elif isinstance(data, Sequence) and not isinstance(data, str) and any(_is_matrix_like(part) for part in data):
         parts = [(f"view{i}", part) for i, part in enumerate(data)]
     else:
@@ -193,22 +192,9 @@ def _is_matrix_like(part: Any) -> bool:
     return isinstance(first, Sequence | np.ndarray) and not isinstance(first, str)
 
 
-def _column_groups(frame: Any) -> list[tuple[str, Any]]:
-    columns = [str(column) for column in frame.columns]
-    plain = [column for column in columns if GROUP_MARK not in column]
-    if len(plain) == len(columns):
-        return [("view0", frame)]
-    if plain:
-        raise ViewsError(
-            f"column {plain[0]!r} belongs to no view: a frame's columns must all be called name{GROUP_MARK}feature "
-            "(or none of them, for one view); rename it or leave it out."
-        )
-    groups: dict[str, list[int]] = {}
-    for position, column in enumerate(columns):
-        groups.setdefault(column.split(GROUP_MARK, 1)[0], []).append(position)
-    if "" in groups:
-        raise ViewsError(f"column {columns[groups[''][0]]!r} names no view before its {GROUP_MARK}; rename it.")
-    return [(name, frame.iloc[:, positions]) for name, positions in groups.items()]
+def _frame_parts(frame: Any) -> list[tuple[str, Any]]:
+    groups = column_groups([str(column) for column in frame.columns])
+    return [(name, frame.iloc[:, positions]) for name, positions in groups.items()] or [("view0", frame)]
 
 
 def _common_rows(matrices: Mapping[str, Matrix | None]) -> int:

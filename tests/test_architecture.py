@@ -12,20 +12,21 @@ LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.settings", "engines.base", "errors",
         "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "printing", "progress", "steps",
-        "steps.simplex", "steps.thresholds", "supervision", "tensors",
+        "steps.simplex", "steps.thresholds", "supervision", "tensors", "web", "web.guards",
     },
     {
-        "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes",
+        "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",
         "datasets.download", "evaluation", "features.opencv", "features.pictures", "hashers.labels", "hashers.plain",
         "index.bands", "index.rescoring", "index.writerlock", "matrices", "modelfile", "patches", "similarity",
+        "web.pictures",
     },
     {
         "_native.fallback", "codeforms", "engines.threads", "engines.torchengine", "features.colour_moments",
-        "features.gist", "features.wavelet_texture", "index.arguments", "index.codetable", "index.segments",
-        "overlap", "pictureaddress", "views",
+        "features.gist", "features.wavelet_texture", "hashers.columns", "index.arguments", "index.codetable",
+        "index.segments", "overlap", "pictureaddress", "tablefiles", "views",
     },
     {
-        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "hashers.columns",
+        "bench.processes", "corruption", "datasets.base", "doctor", "engines", "engines.watched",
         "index.adapters.base", "index.database", "index.devicetable", "index.items", "index.pairing",
         "index.searching", "report", "viewfiles", "viewworth",
     },
@@ -61,18 +62,18 @@ LEVELS = [
     {"auditreport", "datasets", "evolving", "joins"},
     {"auditing", "datasets.catalogue", "hashers.quorum"},
     {"datasetscli", "hashers"},
-    {"auditcli", "bench.peers", "bench.weighting", "index.cli"},
-    {"bench.panelmethods", "experiment"},
-    {"bench.panel", "bench.runs", "demo"},
-    {"bench.workbench"},
-    {"bench.scores"},
+    {"auditcli", "bench.peers", "bench.weighting", "index.cli", "web.collection"},
+    {"bench.panelmethods", "experiment", "web.answers", "web.health", "web.modelfacts", "web.opening"},
+    {"bench.panel", "bench.runs", "demo", "web.damagelab"},
+    {"bench.workbench", "web.app"},
+    {"bench.scores", "web.cli"},
     {"bench.panelpage"},
     {"bench.cli"},
     {"cli"},
 ]  # fmt: skip
 OPTIONAL = {
-    "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "cv2", "pywt", "lancedb", "pyarrow", "psycopg",
-    "pymilvus", "triton",
+    "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "uvicorn", "PIL", "cv2", "pywt", "lancedb",
+    "pyarrow", "psycopg", "pymilvus", "triton",
 }  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def test_named_arrays_subsets_labels_and_text_output(folder):
     [
         (["fit", "nowhere.npz"], "there is no file nowhere.npz"),
         (["fit", "labels.npy"], "view 'labels' must be 2-D"),
-        (["fit", "views.qh"], "views must be a .npz file or name=path.npy"),
+        (["fit", "views.qh"], "views must be a .npz, .npy, .csv or .parquet file, or name=path"),
         (["fit", "views.npz", "--seed", "-1"], "random_state must be a whole number from 0"),
         (["fit", "broken.npz"], "broken.npz is no readable .npz"),
         (["fit", "objects.npy"], "objects.npy is no readable .npy of plain numbers"),
@@ -90,6 +90,7 @@ def test_named_arrays_subsets_labels_and_text_output(folder):
         (["fit", "views.npz", "--engine", "gpu"], "engine must be"),
         (["encode", "views.npz", "views.npz"], "views.npz"),
         (["encode", "nowhere.qh", "views.npz"], "nowhere.qh"),
+        (["serve"], "serve needs a model file and an index file, or --demo"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_status_two(folder, arguments, sentence):
@@ -166,17 +167,31 @@ def test_doctor():
     assert all(name in text for name in facts)
 
 
+def interrupted(*arguments, cwd, seconds=3.0):
+    """The command after a Ctrl-C: exit status and what it said on the error stream."""
+    process = subprocess.Popen(
+        [*RUN, *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # background jobs ignore it
+    )  # fmt: skip
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said
+
+
 def test_ctrl_c_leaves_files_whole(folder):
-    """An old report stays as it was, and no temporary file is left behind."""
+    """An old report stays as it was, no temporary file is left behind, and one sentence says so."""
     report = folder / "report.html"
     report.write_text("old")
-    process = subprocess.Popen(
-        [*RUN, "demo"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
-    )  # fmt: skip
-    time.sleep(4)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
+    status, said = interrupted("demo", cwd=folder)
+    assert status == 130
+    assert said == "quorumhash: stopped; every file is the old one or a whole new one.\n"
     assert report.read_text() == "old"
     assert not list(folder.glob(".*part*"))
+
+
+def test_shells_complete_commands_and_methods():
+    words = {"COMP_WORDS": "quorumhash fit --method rm", "COMP_CWORD": "3", "_QUORUMHASH_COMPLETE": "complete_bash"}
+    run = [sys.executable, "-c", "import sys; sys.argv[0] = 'quorumhash'; from quorumhash.cli import main; main()"]
+    done = subprocess.run(run, capture_output=True, text=True, env={**os.environ, **words})
+    assert done.stdout.split() == ["rmvh"]

@@ -37,14 +37,7 @@ def load_digits() -> Dataset:
     order = stratified_order(labels, seed=0)
     return Dataset(
         name="digits",
-        views=Views(
-            {
-                "pixels": images.reshape(len(images), -1),
-                "gradients": _gradients(images),
-                "frequencies": _frequencies(images),
-                "profiles": _profiles(images),
-            }
-        ),
+        views=digit_views(images),
         labels=labels,
         train_rows=order[N_QUERIES:],
         database_rows=order[N_QUERIES:],
@@ -52,6 +45,22 @@ def load_digits() -> Dataset:
         description="1,797 handwritten digits of 8 x 8 pixels, bundled with scikit-learn (UCI Optical Recognition of "
         "Handwritten Digits): pixels, gradient orientations, Fourier magnitudes, and sums along lines.",
         images=images,
+    )
+
+
+def digit_views(images: Pictures) -> Views:
+    """The four views of pictures (n, 8, 8), ink from 0 to 16.
+
+    >>> digit_views(np.ones((2, 8, 8)))
+    Views(2 rows: pixels 64, gradients 32, frequencies 45, profiles 46)
+    """
+    return Views(
+        {
+            "pixels": images.reshape(len(images), -1),
+            "gradients": _gradients(images),
+            "frequencies": _frequencies(images),
+            "profiles": _profiles(images),
+        }
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sklearn.utils.validation import _check_feature_names
 
+from quorumhash.columngroups import GROUP_MARK
 from quorumhash.errors import ViewsError
-from quorumhash.views import GROUP_MARK
 
 
 def learn_columns(hasher: Any, X: Any) -> None:

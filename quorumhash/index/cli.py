@@ -9,6 +9,7 @@ import typer
 
 from quorumhash.errors import ParameterError
 from quorumhash.printing import JsonOption, say
+from quorumhash.progress import task_bar, waiting_bar
 
 if TYPE_CHECKING:
     from quorumhash.index.matches import Matches, Neighbourhoods
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 index = typer.Typer(name="index", help="Fill, check and look after index files and stores.", no_args_is_help=True)
 
 FileArgument = Annotated[Path, typer.Argument(help="Index file, .qhx.", metavar="INDEX")]
+PORTION = 1_000  # queries that are searched between two steps of the bar
 StoreOption = Annotated[str, typer.Option("--store", help="URL of a store to use instead of an index file.")]
 
 
@@ -50,14 +52,14 @@ def add_codes(
     hasher = None if model is None else _load(model)
     wanted = bits or (hasher and hasher.n_bits)
     if store:
-        with open_store(store, wanted) as opened:
+        with waiting_bar(True, "index add"), open_store(store, wanted) as opened:
             opened.add(codes, range(len(opened), len(opened) + len(codes)) if names is None else names)
             target = opened.name  # a URL may hold a password
             facts = {"store": target, "added": len(codes), "items": len(opened)}
     else:
         if not wanted and codes.ndim == 2 and not Path(target).exists():
             wanted = 8 * codes.shape[1]
-        with HammingIndex.open(target, wanted) as items:
+        with waiting_bar(True, "index add"), HammingIndex.open(target, wanted) as items:
             items.add(codes, names, model=hasher)
             facts = {"index": target, "added": len(codes), "items": len(items)}
     say(as_json, facts, f"Added {len(codes)} codes to {target}: {facts['items']} items.")
@@ -82,12 +84,12 @@ def remove_items(
     target, file = _target(words, store)
     ids = read_array(Path(file))
     if store:
-        with open_store(store) as opened:
+        with waiting_bar(True, "index remove"), open_store(store) as opened:
             opened.remove(ids)
             target, left = opened.name, len(opened)
     else:
         _require_index(target)
-        with HammingIndex.open(target) as items:
+        with waiting_bar(True, "index remove"), HammingIndex.open(target) as items:
             items.remove(ids)
             left = len(items)
     facts = {"store" if store else "index": target, "removed": len(ids), "items": left}
@@ -115,7 +117,7 @@ def check_file(file: FileArgument, as_json: JsonOption = False) -> None:
     """
     from quorumhash.index.store import SegmentFile
 
-    with SegmentFile(file, readonly=True) as segments:
+    with waiting_bar(True, "index check"), SegmentFile(file, readonly=True) as segments:
         faults = segments.check()
         facts = {"index": str(file), "sound": not faults, "faults": faults}
     say(as_json, facts, "\n".join(faults) or f"{file} is sound.")
@@ -132,7 +134,7 @@ def compact_file(file: FileArgument, as_json: JsonOption = False) -> None:
     from quorumhash.index.store import SegmentFile
 
     _require_index(str(file))
-    with SegmentFile(file) as segments:
+    with waiting_bar(True, "index compact"), SegmentFile(file) as segments:
         before = segments.info()
         segments.compact()
         after = segments.info()
@@ -147,8 +149,8 @@ def search(
     words: Annotated[
         list[str],
         typer.Argument(
-            help="Index file (not with --store), then the queries: one .npz with an array per view, or name=path.npy "
-            "for each view.",
+            help="Index file (not with --store), then the queries: one .npz, .csv or .parquet with all views, or "
+            "name=path for each view.",
             metavar="[INDEX] VIEWS...",
         ),
     ],
@@ -161,6 +163,7 @@ def search(
 
     Example: quorumhash search items.qh items.qhx query.npz -k 10
     """
+    from quorumhash.engines.watched import watched
     from quorumhash.index.adapters import open_store
     from quorumhash.index.hamming import HammingIndex
     from quorumhash.viewfiles import read_views
@@ -170,14 +173,17 @@ def search(
     target, *sources = [store, *words] if store else words
     if not sources:
         raise ParameterError("search needs an index file and queries; with --store the queries alone.")
-    hasher = _load(model)
-    codes = hasher.transform(read_views(sources))
+    hasher, given = _load(model), read_views(sources)
+    with watched("threads", "encode") as engine:
+        codes = hasher.transform(given, engine=engine)
     with open_store(store) if store else HammingIndex.open(target, readonly=True) as opened:
         _require_same_model(getattr(opened, "model", ""), hasher.fingerprint(), target)
-        found = (
-            opened.search(codes, k=10 if k is None else k) if radius is None else opened.within(codes, radius=radius)
-        )
-    rows = _rows(found)
+        starts, most, rows = range(0, len(codes), PORTION), 10 if k is None else k, []
+        with task_bar(len(starts) > 1, len(starts), "search") as done:
+            for start in starts:
+                part = codes[start : start + PORTION]
+                rows += _rows(opened.search(part, k=most) if radius is None else opened.within(part, radius=radius))
+                done(f"{len(rows)} of {len(codes)} queries")
     facts = {"queries": len(codes), "ids": [ids for ids, _ in rows], "distances": [d for _, d in rows]}
     lines = (" ".join(f"{name}:{d}" for name, d in zip(*row, strict=True)) or "-" for row in rows)
     say(as_json, facts, "\n".join(lines))

@@ -1,0 +1,145 @@
+"""Views in tables: .csv and .parquet files, whose columns name their view.
+
+    gist__0, gist__1, words__0     columns of numbers, the views gist and words
+    gist, words                    in .parquet also whole views: columns of lists, one list of numbers an item
+    a, b, c                        columns of numbers without __ are one view, called as the file is
+
+The first line of a .csv holds the names. An empty cell is a missing value.
+"""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.columngroups import column_groups
+from quorumhash.errors import MissingExtraError, ViewsError
+
+Matrices = dict[str, npt.NDArray[np.float64]]
+EMPTY = {"", "na", "nan", "null", "none"}
+
+
+def read_csv(path: Path) -> Matrices:
+    """The views of a .csv file by name, float64."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file)
+            names = next(lines, [])
+            _refuse_numbers(path, names)
+            values, n_rows = array("d"), 0
+            for n_rows, cells in enumerate((cells for cells in lines if cells), 1):
+                if len(cells) != len(names):
+                    raise ViewsError(
+                        f"line {lines.line_num} of {path} has {len(cells)} cells, the first line names {len(names)} "
+                        "columns: give every line as many."
+                    )
+                try:
+                    values.extend(map(float, cells))
+                except ValueError:  # what was taken before the bad cell is cut off again
+                    del values[(n_rows - 1) * len(names) :]
+                    values.extend(_number(cell, names[i], lines.line_num, path) for i, cell in enumerate(cells))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ViewsError(f"{path} is no readable .csv; write it as text in UTF-8 with a line of names.") from error
+    table = np.frombuffer(values, dtype=np.float64).reshape(n_rows, len(names))
+    return _grouped(names, table, path)
+
+
+def read_parquet(path: Path) -> Matrices:
+    """The views of a .parquet file by name, float64."""
+    parquet, compute, error_kind = _pyarrow()
+    try:
+        table = parquet.read_table(path)
+    except (error_kind, OSError, ValueError) as error:
+        raise ViewsError(f"{path} is no readable .parquet file; write it again.") from error
+    lists = {field.name for field in table.schema if hasattr(field.type, "value_type")}
+    if lists and len(lists) < table.num_columns:
+        other = next(field.name for field in table.schema if field.name not in lists)
+        raise ViewsError(
+            f"column {other!r} of {path} holds no lists, and {sorted(lists)[0]!r} does: columns must all be lists, one "
+            "a view, or all be numbers; leave it out."
+        )
+    if lists:
+        return {name: _from_lists(compute, table.column(name), name, path) for name in table.column_names}
+    columns = [_from_numbers(table.column(i), name, path) for i, name in enumerate(table.column_names)]
+    return _grouped(table.column_names, np.stack(columns, axis=1) if columns else np.empty((0, 0)), path)
+
+
+def _grouped(names: list[str], table: npt.NDArray[np.float64], path: Path) -> Matrices:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ViewsError(f"column {twice!r} stands twice in {path}: every column needs a name of its own.")
+    if not table.size:
+        raise ViewsError(f"{path} holds no numbers: give a column per feature and a row per item.")
+    groups = column_groups(names)
+    return {name: table[:, positions] for name, positions in groups.items()} or {path.stem: table}
+
+
+def _refuse_numbers(path: Path, names: list[str]) -> None:
+    """A first line of numbers is an item, unless it counts the columns."""
+    if names and names != [str(i) for i in range(len(names))] and all(_is_number(name) for name in names):
+        raise ViewsError(
+            f"the first line of {path} must hold the names of the columns, got {names[0]} ...: put a line of names "
+            "before it."
+        )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(cell: str, name: str, line: int, path: Path) -> float:
+    if cell.strip().lower() in EMPTY:
+        return float("nan")
+    if not _is_number(cell):
+        raise ViewsError(
+            f"line {line} of {path}, column {name!r}, must be a number or empty, got {cell[:40]!r}; leave the column "
+            "out or mend the cell."
+        )
+    return float(cell)
+
+
+def _from_numbers(column: Any, name: str, path: Path) -> npt.NDArray[np.float64]:
+    try:
+        values: npt.NDArray[np.float64] = np.asarray(column, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ViewsError(
+            f"column {name!r} of {path} must hold numbers, got {column.type}; leave it out or write numbers."
+        ) from error
+    return values
+
+
+def _from_lists(compute: Any, column: Any, name: str, path: Path) -> npt.NDArray[np.float64]:
+    """One row per list; an absent list is a missing view of that item."""
+    lengths = np.asarray(compute.list_value_length(column).fill_null(-1), dtype=np.int64)
+    is_there = lengths >= 0
+    widths = np.unique(lengths[is_there])
+    if len(widths) > 1:
+        raise ViewsError(
+            f"the lists of column {name!r} of {path} must have one length, got {widths[0]} and {widths[-1]}; mend them."
+        )
+    table = np.full((len(lengths), int(widths.sum())), np.nan)
+    if is_there.any():
+        flat = [_from_numbers(part.flatten(), name, path) for part in column.chunks]
+        table[is_there] = np.concatenate(flat).reshape(int(is_there.sum()), -1)
+    return table
+
+
+def _pyarrow() -> tuple[Any, Any, type[Exception]]:
+    try:
+        import pyarrow
+        from pyarrow import compute, parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            ".parquet files need the package pyarrow, which is not installed: pip install pyarrow, or give .csv, .npz "
+            "or .npy files."
+        ) from error
+    return parquet, compute, pyarrow.ArrowException
