@@ -148,7 +148,7 @@ def test_weighted_views_are_planned_when_there_is_who_weighs(tmp_path, few, monk
 
 
 def test_quick_keeps_what_its_table_says(tmp_path, few):
-    panel = panel_of(tmp_path, is_quick=True)
+    panel = panel_of(tmp_path, profile="quick")
     assert {(c.grid, c.damage, c.method, c.n_bits, c.seed) for c in panel.cells} == {
         ("main", "clean", "itq", 8, 5), ("main", "clean", "chance", 8, 5),
     }  # fmt: skip
@@ -193,13 +193,13 @@ def test_a_missing_file_and_a_file_without_runs_are_refused(tmp_path, few):
     with pytest.raises(ParameterError, match=r"nowhere\.toml cannot be read"):
         read_panel(tmp_path / "nowhere.toml")
     with pytest.raises(ParameterError, match="has no run at all"):
-        panel_of(tmp_path, WHOLE.replace('methods = ["itq", "chance"]', 'methods = ["none"]'), is_quick=True)
+        panel_of(tmp_path, WHOLE.replace('methods = ["itq", "chance"]', 'methods = ["none"]'), profile="quick")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.toml")), ids=lambda path: path.name)
-@pytest.mark.parametrize("is_quick", [False, True])
-def test_the_files_of_the_repository_can_be_read(path, is_quick):
-    assert read_panel(path, is_quick).settings()
+@pytest.mark.parametrize("profile", ["", "quick", "smoke"])
+def test_the_files_of_the_repository_can_be_read(path, profile):
+    assert read_panel(path, profile).settings()
 
 
 def test_the_panel_is_what_was_agreed():

@@ -16,7 +16,15 @@ PanelArgument = Annotated[Path, typer.Argument(help="The benchmark's file, .toml
 QuickOption = Annotated[bool, typer.Option("--quick", help="Only what the file keeps under quick.")]
 JobsOption = Annotated[int, typer.Option("--jobs", help="Processes to share the work, and the threads, among.")]
 
-COPY, QUICK_COPY = "panel.toml", "panel.quick.toml"  # with the runs, so that their folder can be reported on alone
+SmokeOption = Annotated[bool, typer.Option("--smoke", help="A bit of everything on digits, in seconds.")]
+COPIES = {"": "panel.toml", "quick": "panel.quick.toml", "smoke": "panel.smoke.toml"}  # with the runs, by profile, so
+# that their folder can be reported on alone
+
+
+def _profile(quick: bool, smoke: bool) -> str:
+    if quick and smoke:
+        raise ParameterError("--quick and --smoke cannot be had together; give one of them.")
+    return "quick" if quick else "smoke" if smoke else ""
 
 
 @bench.command("run")
@@ -27,6 +35,8 @@ def run_bench(
     ] = None,
     jobs: JobsOption = 1,
     quick: QuickOption = False,
+    smoke: SmokeOption = False,
+    grid: Annotated[list[str] | None, typer.Option("--grid", help="Only this grid; may be said again.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Do runs again that failed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,12 +50,13 @@ def run_bench(
     from quorumhash.bench.workbench import make_folder, run_settings
     from quorumhash.progress import task_bar
 
-    panel = read_panel(file, quick)
+    panel = read_panel(file, _profile(quick, smoke))
+    panel = panel.only(grid) if grid else panel
     folder, settings = out or panel.runs_folder(), panel.settings()
     for sentence in panel.skipped:
         note(sentence)
     make_folder(folder)
-    with replacing(folder / (QUICK_COPY if quick else COPY)) as copy:
+    with replacing(folder / COPIES[panel.profile]) as copy:
         copy.write(file.read_bytes())
     try:
         with task_bar(True, len(settings), "bench") as done:
@@ -72,6 +83,7 @@ def report_bench(
     ] = None,
     jobs: JobsOption = 1,
     quick: QuickOption = False,
+    smoke: SmokeOption = False,
 ) -> None:
     """Measure the stored runs; write all results as JSON and a page with tables and charts.
 
@@ -87,9 +99,9 @@ def report_bench(
     from quorumhash.report import write_report
     from quorumhash.viewfiles import require_writable
 
-    quick = quick or ((source / QUICK_COPY).is_file() and not (source / COPY).is_file())
-    copy = source / (QUICK_COPY if quick else COPY)
-    panel = read_panel(copy if source.is_dir() else source, quick)
+    found = [profile for profile, name in COPIES.items() if (source / name).is_file()]
+    profile = _profile(quick, smoke) or (found[0] if found else "")
+    panel = read_panel(source / COPIES[profile] if source.is_dir() else source, profile)
     folder = source if source.is_dir() else panel.runs_folder()
     page, results = html or folder / "report.html", json_file or folder / "results.json"
     if not folder.is_dir():
@@ -121,7 +133,7 @@ def list_benches(
 
     rows: list[dict[str, Any]] = []
     for path in sorted(folder.rglob("*.toml")):
-        if path.name in (COPY, QUICK_COPY) and any(path.parent.glob(f"*{SUFFIX}")):
+        if path.name in COPIES.values() and any(path.parent.glob(f"*{SUFFIX}")):
             continue
         try:
             panel = read_panel(path)
