@@ -65,7 +65,7 @@ def write_run(folder: Path, outcome: Outcome, provenance: dict[str, str]) -> Pat
         "refusal": outcome.refusal,
         "error": outcome.error,
         "measures": outcome.measures,
-        "history": [{name: float(value) for name, value in sweep.items()} for sweep in outcome.history],
+        "history": [_plain(sweep) for sweep in outcome.history],
         "provenance": provenance,
     }
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -131,6 +131,12 @@ def _checked_outcome(manifest: dict[str, Any], arrays: dict[str, npt.NDArray[Any
         refusal=str(manifest["refusal"]), error=str(manifest["error"]), rescored=rescored, reliability=reliability,
         damaged_queries=damaged, measures={name: float(value) for name, value in manifest["measures"].items()},
     )  # fmt: skip
+
+
+def _plain(sweep: dict[str, float] | float) -> dict[str, float]:
+    """What a sweep tells, by name; of most hashers that is the objective alone."""
+    told = sweep if isinstance(sweep, dict) else {"objective": sweep}
+    return {name: float(value) for name, value in told.items()}
 
 
 def _require(is_met: Any) -> None:
