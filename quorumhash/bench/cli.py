@@ -118,6 +118,52 @@ def report_bench(
     typer.echo(f"Wrote {page} and {results}: {len(scores.measured)} of {len(panel.settings())} runs.")
 
 
+@bench.command("paper")
+def paper_bench(
+    files: Annotated[list[Path], typer.Argument(help="Files of the paper's experiments, .toml.", metavar="FILE...")],
+    results: Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON file each.")] = Path(
+        "benchmarks/results"
+    ),
+    html: Annotated[Path | None, typer.Option("--html", help="One page of all results that are in the folder.")] = None,
+    grid: Annotated[list[str] | None, typer.Option("--grid", help="Only this grid; may be said again.")] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="Run nothing; measure what is stored.")] = False,
+    jobs: JobsOption = 1,
+    smoke: SmokeOption = False,
+) -> None:
+    """Run the paper's experiments, write their results, one JSON file each, and a page with its numbers beside ours.
+
+    Example: quorumhash bench paper benchmarks/paper/mnist.toml --html paper.html
+    """
+    import json
+
+    from quorumhash.atomic import replacing
+    from quorumhash.bench.panel import read_panel
+    from quorumhash.bench.paper import paper_results, stored_results
+    from quorumhash.bench.paperpage import paper_report
+    from quorumhash.bench.scores import measure_panel
+    from quorumhash.bench.workbench import make_folder, run_settings
+    from quorumhash.progress import task_bar
+    from quorumhash.report import write_report
+
+    make_folder(results)
+    for path in files:
+        panel = read_panel(path, _profile(False, smoke))
+        panel = panel.only(grid) if grid else panel
+        settings, folder = panel.settings(), panel.runs_folder() if not smoke else results / f"{path.stem}.smoke.runs"
+        if not stored:
+            with task_bar(True, len(settings), path.stem) as done:
+                run_settings(settings, folder, jobs, done)
+        with task_bar(True, len(settings), "measuring") as done:
+            scores = measure_panel(panel, folder, jobs, done)
+        for experiment, result in paper_results(scores, f"quorumhash bench paper {path}").items():
+            with replacing(results / f"{experiment}_{path.stem}.json") as file:
+                file.write((json.dumps(result, separators=(",", ":")) + "\n").encode())
+            typer.echo(f"Wrote {experiment}_{path.stem}.json: {len(result['rows'])} of {result['planned']} rows.")
+    if html is not None:
+        write_report(html, paper_report(stored_results(results)))
+        typer.echo(f"Wrote {html}.")
+
+
 @bench.command("list")
 def list_benches(
     folder: Annotated[Path, typer.Argument(help="Where to look for files.")] = Path("benchmarks"),

@@ -107,7 +107,8 @@ def read_panel(path: Path, profile: str = WHOLE) -> Panel:
     methods = read_methods(table, skipped)
     names = tuple(method.name for method in methods)
     whole = Grid("", datasets, tuple(damages), (), (BOTH,), seeds, (), names, (EQUAL, AUTO))
-    grids = [_grid(name, inner, whole, skipped) for name, inner in table.inners("grids").items()]
+    called = {method.family: [other.name for other in methods if other.family == method.family] for method in methods}
+    grids = [_grid(name, inner, whole, called, skipped) for name, inner in table.inners("grids").items()]
     quick_grids, quick_rows = _quick(grids, quick)
     table.finish()
     if profile == QUICK:
@@ -163,9 +164,10 @@ def _damage(table: PanelTable, sources: dict[str, Source]) -> Damage:
     return Damage(kind, rate, options, limited)
 
 
-def _grid(name: str, table: PanelTable, whole: Grid, skipped: list[str]) -> Grid:
-    left_out = table.texts("without", ())
-    methods = tuple(method for method in table.texts("methods", whole.methods) if method not in left_out)
+def _grid(name: str, table: PanelTable, whole: Grid, families: dict[str, list[str]], skipped: list[str]) -> Grid:
+    """A method's name stands for all of its variants, where it has some."""
+    left_out, named = table.texts("without", ()), table.texts("methods", whole.methods)
+    methods = tuple(variant for method in named if method not in left_out for variant in families.get(method, [method]))
     for absent in sorted({*methods} - {*whole.methods}):
         skipped.append(f"grid {name} goes without the method {absent!r}, which is not in this version")
     grid = Grid(

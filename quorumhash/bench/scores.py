@@ -45,6 +45,7 @@ class Measured:
     encode_seconds: float
     provenance: dict[str, str]
     history: list[dict[str, float]] = field(default_factory=list)
+    encode_seconds_per_item: float = 0.0
 
 
 class Place(NamedTuple):
@@ -107,7 +108,9 @@ class Judge:
             return None
         outcome = run.outcome
         seconds = outcome.fit_seconds, outcome.encode_seconds
-        return Measured(self._metrics(run), outcome.refusal, outcome.error, *seconds, run.provenance, outcome.history)
+        each = outcome.encode_seconds / max(1, len(outcome.database_codes) + len(outcome.query_codes))
+        said = outcome.refusal, outcome.error
+        return Measured(self._metrics(run), *said, *seconds, run.provenance, outcome.history, each)
 
     def _metrics(self, run: Run) -> Metrics:
         outcome = run.outcome
@@ -227,7 +230,8 @@ def as_plain(scores: Scores) -> dict[str, Any]:
         if run.provenance not in origins:
             origins.append(run.provenance)
         runs[key] = asdict(run) | {"provenance": origins.index(run.provenance)}
-        del runs[key]["history"]  # long, and of one method; the run's file has it
+        for name in ("history", "encode_seconds_per_item"):  # the paper's results have them
+            del runs[key][name]
     rows = []
     for cell in scores.panel.cells:
         key = run_key(cell.setting)
