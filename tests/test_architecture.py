@@ -9,9 +9,9 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 
 LEVELS = [
     {
-        "_native", "_native.layout", "_version", "atomic", "bench", "bench.settings", "engines.base", "errors",
-        "index", "index.idset", "index.journal", "index.matches", "printing", "progress", "steps", "steps.simplex",
-        "steps.thresholds", "supervision",
+        "_native", "_native.layout", "_version", "atomic", "bench", "bench.papernumbers", "bench.settings",
+        "engines.base", "errors", "index", "index.idset", "index.journal", "index.matches", "printing", "progress", "steps",
+        "steps.simplex", "steps.thresholds", "supervision",
     },
     {
         "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download", "evaluation",
@@ -23,8 +23,8 @@ LEVELS = [
         "index.arguments", "index.segments", "overlap", "report", "views",
     },
     {
-        "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
-        "index.adapters.base", "index.database", "viewfiles", "viewworth",
+        "_native.kernels", "bench.paperpage", "bench.processes", "corruption", "datasets.base", "engines",
+        "hashers.columns", "index.adapters.base", "index.database", "viewfiles", "viewworth",
     },
     {
         "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters", "index.adapters.faiss",
@@ -62,7 +62,7 @@ LEVELS = [
     {"bench.panel", "bench.runs", "demo"},
     {"bench.workbench"},
     {"bench.scores"},
-    {"bench.panelpage"},
+    {"bench.panelpage", "bench.paper"},
     {"bench.cli"},
     {"cli"},
 ]  # fmt: skip

@@ -27,6 +27,11 @@ def _profile(quick: bool, smoke: bool) -> str:
     return "quick" if quick else "smoke" if smoke else ""
 
 
+def _shown(path: Path) -> Path:
+    """The path as others would write it: of a file somewhere else the name alone."""
+    return Path(path.name) if path.is_absolute() else path
+
+
 @bench.command("run")
 def run_bench(
     file: PanelArgument,
@@ -155,7 +160,7 @@ def paper_bench(
                 run_settings(settings, folder, jobs, done)
         with task_bar(True, len(settings), "measuring") as done:
             scores = measure_panel(panel, folder, jobs, done)
-        for experiment, result in paper_results(scores, f"quorumhash bench paper {path}").items():
+        for experiment, result in paper_results(scores, f"quorumhash bench paper {_shown(path)}").items():
             with replacing(results / f"{experiment}_{path.stem}.json") as file:
                 file.write((json.dumps(result, separators=(",", ":")) + "\n").encode())
             typer.echo(f"Wrote {experiment}_{path.stem}.json: {len(result['rows'])} of {result['planned']} rows.")
