@@ -8,29 +8,23 @@ tests/test_repository.py fails when it is stale.
 
 from __future__ import annotations
 
-import json
 import re
+import sys
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from quorumhash.hashers import HASHERS
 
-ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(Path(__file__).parent))  # its neighbours, also where it is loaded by its path
+from figures_paper import FIGURES as PAPER_FIGURES
+from figuretables import ROOT, results, table
+
 PAGES = (
-    "README.md", "docs/benchmarks.md", "docs/features.md", "docs/quorum.md", "docs/rivals.md", "docs/scaling.md",
-    "docs/search.md",
+    "README.md", "docs/benchmarks.md", "docs/features.md", "docs/quorum.md", "docs/reproduction.md",
+    "docs/rivals.md", "docs/scaling.md", "docs/search.md",
 )  # fmt: skip
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
-
-
-def results(name: str) -> Any:
-    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
 
 
 def called(name: str) -> str:
@@ -503,6 +497,7 @@ FIGURES = {
     "search_nearest": search_nearest,
     "search_radius": search_radius,
     "search_multi_index": search_multi_index,
+    **PAPER_FIGURES,
 }
 
 

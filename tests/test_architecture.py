@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.papernumbers", "bench.settings",
-        "engines.base", "errors", "index", "index.idset", "index.journal", "index.matches", "printing", "progress", "steps",
-        "steps.simplex", "steps.thresholds", "supervision",
+        "engines.base", "errors", "index", "index.idset", "index.journal", "index.matches", "printing", "progress",
+        "steps", "steps.simplex", "steps.thresholds", "supervision",
     },
     {
         "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download", "evaluation",

@@ -101,8 +101,8 @@ def read_panel(path: Path, profile: str = WHOLE) -> Panel:
     rows = table.inner("max_rows")
     max_rows = {name: rows.count(name, SMALLEST_ROWS) for name in datasets if name in rows}
     rows.finish()
-    judged = {"is_validation": table.flag("validation"), "is_by_labels": table.flag("by_labels")}
-    plan = Plan(sources, max_rows, joined, table.flag("splits"), judged)
+    flags = (table.flag(key) for key in ("splits", "validation", "by_labels"))
+    plan = Plan(sources, max_rows, joined, *flags)
     damages = {name: _damage(inner, sources) for name, inner in table.inners("damages").items()}
     methods = read_methods(table, skipped)
     names = tuple(method.name for method in methods)

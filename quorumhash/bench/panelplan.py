@@ -52,16 +52,16 @@ class Plan:
     max_rows: dict[str, int]
     joined: tuple[str, ...]
     has_splits: bool
-    judged: dict[str, bool]
+    is_validation: bool
+    is_by_labels: bool
 
     def data(self, name: str, seed: int) -> Setting:
         """A setting that says what is known of the data; method, bits and damage are still to come."""
         source = self.sources[name]
         options = source.options | ({"split": seed} if self.has_splits else {})
-        return Setting(
-            "", 0, random_state=seed, dataset=source.dataset, max_rows=self.max_rows.get(name), dataset_options=options,
-            **self.judged,
-        )  # fmt: skip
+        setting = Setting("", 0, random_state=seed, dataset=source.dataset, max_rows=self.max_rows.get(name))
+        judged = replace(setting, is_validation=self.is_validation, is_by_labels=self.is_by_labels)
+        return replace(judged, dataset_options=options)
 
 
 @dataclass(frozen=True)

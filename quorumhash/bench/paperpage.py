@@ -127,7 +127,7 @@ def map_chart(rows: Sequence[Row], place: str) -> Chart:
     for method in distinct(rows, "method"):
         means = [_mean(values(rows, method=method, bits=n)) for n in bits]
         if sum(mean is not None for mean in means) > 1:
-            curves.append(Curve(method, bits, means))
+            curves.append(Curve(method, bits, np.array(means, dtype=float)))
     return Chart(f"MAP against bits, {place}", "bits", "MAP", tuple(curves))
 
 
@@ -193,7 +193,11 @@ def _parameter(result: Result) -> tuple[list[Table], list[Chart]]:
             tables.append(Table(f"Parameters, {result['dataset']}, {name}: {what}", tuple(names), tuple(found)))
         names, found = surface(result["rows"], name)
         lines = [
-            Curve(f"{names[0].split()[0]} {row[0]}", [math.log10(float(n)) for n in names[1:]], row[1:])
+            Curve(
+                f"{names[0].split()[0]} {row[0]}",
+                [math.log10(float(n)) for n in names[1:]],
+                np.array(row[1:], dtype=float),
+            )
             for row in found
         ]
         axis = f"log10 of {names[0].split()[2]}"
