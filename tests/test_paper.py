@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from quorumhash.bench.cli import bench
 from quorumhash.bench.panel import SMOKE, read_panel
-from quorumhash.bench.paper import experiment_of, stored_results
+from quorumhash.bench.paper import experiments_of, stored_results
 from quorumhash.bench.paperpage import lookup_cell, paper_report, surface
 from quorumhash.bench.runs import read_run, run_path
 from quorumhash.codes import hamming_distances
@@ -34,7 +34,10 @@ def smoke(tmp_path_factory):
 def test_there_is_a_result_for_every_experiment(smoke):
     names = {path.stem for path in smoke.glob("*.json")}
     planned = {
-        f"{experiment_of(cell.grid)}_{path.stem}" for path in EXPERIMENTS for cell in read_panel(path, SMOKE).cells
+        f"{name}_{path.stem}"
+        for path in EXPERIMENTS
+        for cell in read_panel(path, SMOKE).cells
+        for name in experiments_of(cell.grid)
     }
     assert names == planned
     assert {"table1_cifar10", "table1_nuswide", "out_of_sample_mnist", "parameter_nuswide"} <= names

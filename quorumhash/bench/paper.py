@@ -1,7 +1,7 @@
 """Stored runs of a file of the paper's experiments -> one small result each: table 1, table 2, figures and so on.
 
-A grid's name, up to a comma, is the experiment; several grids may make up one (a slow method with fewer splits). The
-result of an experiment is `rows`, one per data, method, bits and seed, with its main number as `value`:
+A grid's name, up to a comma, is the experiment; several grids may make up one (a slow method with fewer splits), and
+what is run for table 1 is also in the figures. The result of an experiment is `rows`, one per data, method, bits and seed, with its main number as `value`:
 
     table1          value: precision of lookups within radius 2; empty_lookups, distinct_codes
     figures         value: MAP over the whole ranking; map_100; at 48 and 64 bits also curves: precision, recall
@@ -28,23 +28,23 @@ N_DIGITS = 5
 Row = dict[str, Any]
 
 
-def experiment_of(grid: str) -> str:
-    """The experiment that a grid belongs to.
+def experiments_of(grid: str) -> tuple[str, ...]:
+    """The experiments that a grid belongs to.
 
-    >>> experiment_of("table1, black")
-    'table1'
+    >>> experiments_of("table1, black")
+    ('table1', 'figures')
     """
-    return grid.partition(",")[0]
+    name = grid.partition(",")[0]
+    return (name, "figures") if name == "table1" else (name,)
 
 
 def paper_results(scores: Scores, command: str) -> dict[str, dict[str, Any]]:
     """Experiment -> its result as plain values for a JSON file."""
     found: dict[str, dict[tuple[Any, ...], Row]] = {}
     planned: dict[str, set[tuple[Any, ...]]] = {}
-    for cell in scores.panel.cells:
-        experiment, place = experiment_of(cell.grid), (cell.dataset, cell.method, cell.n_bits, cell.seed)
-        if experiment not in ROWS:
-            continue
+    cells = [(name, cell) for cell in scores.panel.cells for name in experiments_of(cell.grid) if name in ROWS]
+    for experiment, cell in cells:
+        place = cell.dataset, cell.method, cell.n_bits, cell.seed
         planned.setdefault(experiment, set()).add(place)
         run = scores.measured.get(run_key(cell.setting))
         if run is not None:

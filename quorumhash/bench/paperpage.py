@@ -95,7 +95,7 @@ def _splits(rows: Sequence[Row]) -> str:
     }
     most = max(counts.values())
     fewer = ", ".join(f"{method} {count}" for method, count in counts.items() if count < most)
-    return f"Splits: {most}{f'; {fewer}' if fewer else ''}."
+    return f"Splits: {most}{f'; {fewer}' if fewer else ''}. A number without a deviation is of one split."
 
 
 def _mean(numbers: Sequence[float]) -> float | None:
