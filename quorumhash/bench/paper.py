@@ -1,7 +1,8 @@
 """Stored runs of a file of the paper's experiments -> one small result each: table 1, table 2, figures and so on.
 
 A grid's name, up to a comma, is the experiment; several grids may make up one (a slow method with fewer splits), and
-what is run for table 1 is also in the figures. The result of an experiment is `rows`, one per data, method, bits and seed, with its main number as `value`:
+what is run for table 1 is also in the figures. The result of an experiment is `rows`, one per data, method, bits and
+seed, with its main number as `value`:
 
     table1          value: precision of lookups within radius 2; empty_lookups, distinct_codes
     figures         value: MAP over the whole ranking; map_100; at 48 and 64 bits also curves: precision, recall
