@@ -368,6 +368,8 @@ def test_a_name_stands_for_every_combination_of_its_values(tmp_path):
     cells = panel_of(tmp_path, VARIANTS).cells
     assert list(dict.fromkeys(cell.method for cell in cells)) == [f"surface, n_steps={n}" for n in (1, 2, 3)]
     assert {cell.setting.parameters["n_steps"] for cell in cells} == {1, 2, 3}
+    others = panel_of(tmp_path, VARIANTS.replace('methods = ["surface"]', 'without = ["surface"]')).cells
+    assert {cell.method for cell in others} == {"lsh"}
 
 
 def test_smoke_has_a_bit_of_everything_on_digits(tmp_path):

@@ -166,8 +166,11 @@ def _damage(table: PanelTable, sources: dict[str, Source]) -> Damage:
 
 def _grid(name: str, table: PanelTable, whole: Grid, families: dict[str, list[str]], skipped: list[str]) -> Grid:
     """A method's name stands for all of its variants, where it has some."""
-    left_out, named = table.texts("without", ()), table.texts("methods", whole.methods)
-    methods = tuple(variant for method in named if method not in left_out for variant in families.get(method, [method]))
+    left_out, named = (
+        [variant for method in table.texts(key, default) for variant in families.get(method, [method])]
+        for key, default in (("without", ()), ("methods", whole.methods))
+    )
+    methods = tuple(method for method in named if method not in left_out)
     for absent in sorted({*methods} - {*whole.methods}):
         skipped.append(f"grid {name} goes without the method {absent!r}, which is not in this version")
     grid = Grid(
