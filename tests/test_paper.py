@@ -102,3 +102,19 @@ def test_an_empty_folder_gives_an_empty_page(tmp_path):
 def test_a_grid_that_is_not_there_is_named():
     done = CliRunner().invoke(bench, ["paper", str(EXPERIMENTS[0]), "--grid", "table9", "--stored"])
     assert "got 'table9'" in str(done.exception)
+
+
+def test_a_grid_run_alone_keeps_the_results_of_the_others(smoke):
+    path = smoke / "table1_cifar10.json"
+    before = json.loads(path.read_text())
+    lacking = before | {"rows": [row for row in before["rows"] if row["data"] != "mean-filled"]}
+    path.write_text(json.dumps(lacking))
+    words = ["paper", str(ROOT / "benchmarks" / "paper" / "cifar10.toml"), "--smoke", "--results", str(smoke)]
+    done = CliRunner().invoke(bench, [*words, "--stored", "--grid", "table1"])
+    assert done.exit_code == 0, done.output
+    after = json.loads(path.read_text())
+    places = [{(row["data"], row["method"], row["bits"]) for row in result["rows"]} for result in (before, after)]
+    slow = {place for place in places[0] if place[1] in ("ssh", "rmvh, published")}  # in a grid of their own
+    assert places[1] == places[0] - {place for place in slow if place[0] == "mean-filled"}
+    assert after["planned"] == before["planned"]
+    path.write_text(json.dumps(before))

@@ -130,7 +130,7 @@ def paper_bench(
         "benchmarks/results"
     ),
     html: Annotated[Path | None, typer.Option("--html", help="One page of all results that are in the folder.")] = None,
-    grid: Annotated[list[str] | None, typer.Option("--grid", help="Only this grid; may be said again.")] = None,
+    grid: Annotated[list[str] | None, typer.Option("--grid", help="Only this grid; others keep their results.")] = None,
     stored: Annotated[bool, typer.Option("--stored", help="Run nothing; measure what is stored.")] = False,
     jobs: JobsOption = 1,
     smoke: SmokeOption = False,
@@ -143,7 +143,7 @@ def paper_bench(
 
     from quorumhash.atomic import replacing
     from quorumhash.bench.panel import read_panel
-    from quorumhash.bench.paper import paper_results, stored_results
+    from quorumhash.bench.paper import merged, paper_results, stored_results
     from quorumhash.bench.paperpage import paper_report
     from quorumhash.bench.scores import measure_panel
     from quorumhash.bench.workbench import make_folder, run_settings
@@ -152,15 +152,18 @@ def paper_bench(
 
     make_folder(results)
     for path in files:
-        panel = read_panel(path, _profile(False, smoke))
-        panel = panel.only(grid) if grid else panel
+        whole = read_panel(path, _profile(False, smoke))
+        panel = whole.only(grid) if grid else whole
         settings, folder = panel.settings(), panel.runs_folder() if not smoke else results / f"{path.stem}.smoke.runs"
         if not stored:
             with task_bar(True, len(settings), path.stem) as done:
                 run_settings(settings, folder, jobs, done)
         with task_bar(True, len(settings), "measuring") as done:
             scores = measure_panel(panel, folder, jobs, done)
-        for experiment, result in paper_results(scores, f"quorumhash bench paper {_shown(path)}").items():
+        for experiment, result in paper_results(scores, whole, f"quorumhash bench paper {_shown(path)}").items():
+            old = results / f"{experiment}_{path.stem}.json"
+            if grid and old.is_file():  # what other grids gave stays
+                result = merged(json.loads(old.read_text(encoding="utf-8")), result, whole)
             with replacing(results / f"{experiment}_{path.stem}.json") as file:
                 file.write((json.dumps(result, separators=(",", ":")) + "\n").encode())
             typer.echo(f"Wrote {experiment}_{path.stem}.json: {len(result['rows'])} of {result['planned']} rows.")

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from quorumhash.bench.panel import Panel
 from quorumhash.bench.panelplan import Cell
 from quorumhash.bench.scores import Measured, Scores
 from quorumhash.bench.settings import run_key
@@ -27,6 +28,7 @@ from quorumhash.bench.settings import run_key
 CURVE_BITS = (48, 64)
 N_DIGITS = 5
 Row = dict[str, Any]
+Place = tuple[str, str, int, int]  # data, method, bits, seed
 
 
 def experiments_of(grid: str) -> tuple[str, ...]:
@@ -39,31 +41,51 @@ def experiments_of(grid: str) -> tuple[str, ...]:
     return (name, "figures") if name == "table1" else (name,)
 
 
-def paper_results(scores: Scores, command: str) -> dict[str, dict[str, Any]]:
-    """Experiment -> its result as plain values for a JSON file."""
-    found: dict[str, dict[tuple[Any, ...], Row]] = {}
-    planned: dict[str, set[tuple[Any, ...]]] = {}
-    cells = [(name, cell) for cell in scores.panel.cells for name in experiments_of(cell.grid) if name in ROWS]
-    for experiment, cell in cells:
-        place = cell.dataset, cell.method, cell.n_bits, cell.seed
-        planned.setdefault(experiment, set()).add(place)
+def paper_results(scores: Scores, whole: Panel, command: str) -> dict[str, dict[str, Any]]:
+    """Experiment -> its result as plain values for a JSON file; `whole` is the panel with every grid."""
+    found: dict[str, dict[Place, Row]] = {}
+    for experiment, cell in _cells(scores.panel):
         run = scores.measured.get(run_key(cell.setting))
         if run is not None:
-            found.setdefault(experiment, {})[place] = _row(experiment, cell, run)
+            found.setdefault(experiment, {})[_place(cell)] = _row(experiment, cell, run)
+    planned = {(experiment, _place(cell)) for experiment, cell in _cells(whole)}
     return {
         experiment: {
-            "title": scores.panel.title,
+            "title": whole.title,
             "experiment": experiment,
-            "dataset": scores.panel.path.stem,
-            "profile": scores.panel.profile,
+            "dataset": whole.path.stem,
+            "profile": whole.profile,
             "command": command,
             "seeds": sorted({row["seed"] for row in rows.values()}),
             **_origin(scores),
-            "planned": len(planned[experiment]),
+            "planned": sum(name == experiment for name, _ in planned),
             "rows": list(rows.values()),
         }
         for experiment, rows in found.items()
     }
+
+
+def merged(old: dict[str, Any], new: dict[str, Any], whole: Panel) -> dict[str, Any]:
+    """The new result with those rows of the old one that it lacks and the file still plans, in the file's order."""
+    if (old.get("experiment"), old.get("profile")) != (new["experiment"], new["profile"]):
+        return new
+    rows = {(row["data"], row["method"], row["bits"], row["seed"]): row for row in (*old["rows"], *new["rows"])}
+    places = dict.fromkeys(_place(cell) for experiment, cell in _cells(whole) if experiment == new["experiment"])
+    kept = [rows[place] for place in places if place in rows]
+    facts = {
+        name: " and ".join(dict.fromkeys([*old[name].split(" and "), *new[name].split(" and ")]))
+        for name in ("commit", "machine", "versions")
+    }
+    return new | facts | {"seeds": sorted({row["seed"] for row in kept}), "rows": kept}
+
+
+def _cells(panel: Panel) -> list[tuple[str, Cell]]:
+    """Every cell with every experiment that it belongs to."""
+    return [(name, cell) for cell in panel.cells for name in experiments_of(cell.grid) if name in ROWS]
+
+
+def _place(cell: Cell) -> Place:
+    return cell.dataset, cell.method, cell.n_bits, cell.seed
 
 
 def stored_results(folder: Path) -> list[dict[str, Any]]:
