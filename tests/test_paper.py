@@ -1,5 +1,6 @@
 """The paper's experiments: every file runs in seconds on digits; results and page say what the runs gave."""
 
+import importlib
 import json
 from pathlib import Path
 
@@ -93,6 +94,16 @@ def test_a_surface_has_a_row_for_every_value():
     names, found = surface(rows, "beta fixed")
     assert names == ["alpha \\ lambda", "1", "2"]
     assert found == [("0.1", 1.1, 2.1), ("10", 11.0, 12.0)]
+
+
+def test_drawings_of_the_documentation_are_fresh(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    figures = importlib.import_module("figures_paper")
+    drawn = {f"{name}.svg": figures.standalone(chart) for name, chart in figures.charts()}
+    kept = {path.name: path.read_text() for path in (ROOT / "docs" / "figures").glob("*.svg")}
+    assert set(drawn) == set(kept)
+    for name, text in drawn.items():
+        assert kept[name] == text, f"run python benchmarks/figures_paper.py: {name} is stale"
 
 
 def test_an_empty_folder_gives_an_empty_page(tmp_path):
