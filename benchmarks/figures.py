@@ -13,15 +13,16 @@ import re
 import figures_audit
 import figures_methods
 import figures_panel
+import figures_paper
 import figures_rivals
 import figures_search
 from figures_table import ROOT
 
-PARTS = (figures_audit, figures_methods, figures_panel, figures_rivals, figures_search)
+PARTS = (figures_audit, figures_methods, figures_panel, figures_paper, figures_rivals, figures_search)
 FIGURES = {name: write for part in PARTS for name, write in part.FIGURES.items()}
 PAGES = (
     "README.md", "docs/audit.md", "docs/benchmarks.md", "docs/choosing.md", "docs/features.md", "docs/index.md",
-    "docs/page.md", "docs/quorum.md", "docs/rivals.md", "docs/scaling.md", "docs/search.md",
+    "docs/page.md", "docs/quorum.md", "docs/reproduction.md", "docs/rivals.md", "docs/scaling.md", "docs/search.md",
 )  # fmt: skip
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 

@@ -21,7 +21,7 @@ from quorumhash.errors import ParameterError
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-BLOCK_VALUES = 2_000_000  # distances looked at in one go
+BLOCK_VALUES = 2_000_000  # looked at in one go
 
 
 @dataclass(frozen=True)
@@ -79,22 +79,23 @@ def precision_at(relevance: Any, distances: Any, n: int) -> float:
     0.75
     """
     relevance, distances = _checked(relevance, distances)
-    n_first = np.array([_count("n", n, distances.shape[1])])
-    return float((_relevant_among_first(relevance, distances, n_first) / n).mean())
+    found = _relevant_among_first(relevance, distances, np.array([_count("n", n, distances.shape[1])]))
+    return float((found / n).mean())
 
 
-def precision_recall(relevance: Any, distances: Any) -> PrecisionRecall:
-    """Mean precision and mean recall among the first 1 .. n_items of the ranking, ties averaged.
+def precision_recall(relevance: Any, distances: Any, n_first: Any = None) -> PrecisionRecall:
+    """Mean precision and mean recall among the first `n_first` (n_points,) items of the ranking, ties averaged.
 
-    Cut-offs: at most 101 whole numbers from 1 to n_items, in about equal ratios, so that the top of the ranking is seen
-    as closely as the rest. Queries without any relevant item are left out.
+    Not given: at most 101 whole numbers from 1 to n_items, in about equal ratios, so that the top of the ranking is
+    seen as closely as the rest. Queries without any relevant item are left out.
 
     >>> curve = precision_recall([[True, False, True, False]], [[0, 1, 2, 3]])
     >>> curve.n_first, curve.recall
     (array([1, 2, 3, 4]), array([0.5, 0.5, 1. , 1. ]))
     """
     relevance, distances = _checked(relevance, distances)
-    n_first = np.unique(np.rint(np.geomspace(1, distances.shape[1], 101)).astype(np.int64))
+    cut_offs = np.geomspace(1, distances.shape[1], 101) if n_first is None else n_first
+    n_first = np.unique(np.rint(cut_offs).astype(np.int64))
     kept = _has_relevant(relevance)
     found = _relevant_among_first(relevance, distances, n_first)[kept]
     n_relevant = relevance[kept].sum(axis=1, keepdims=True)
@@ -109,8 +110,7 @@ def lookup_precision(relevance: Any, distances: Any, radius: float = 2) -> Looku
     """
     relevance, distances = _checked(relevance, distances)
     _require(radius >= 0, "radius", "a number from 0 up", radius)
-    within = distances <= radius
-    n_within = within.sum(axis=1)
+    n_within = (within := distances <= radius).sum(axis=1)
     precision = (within & relevance).sum(axis=1) / np.maximum(n_within, 1)
     return Lookup(float(precision.mean()), float((n_within == 0).mean()))
 
@@ -147,8 +147,8 @@ def shared_labels(query_labels: Any, database_labels: Any) -> Flags:
         for labels in (queries, database):
             _require(labels.dtype.kind in "iub", "labels of shape (n,)", "integers", labels.dtype)
         return np.asarray((queries[:, None] == database) & (queries >= 0)[:, None])
-    is_multi_hot = queries.ndim == database.ndim == 2 and queries.shape[1] == database.shape[1]
-    _require(is_multi_hot, "labels", "both (n,) or both (n, n_labels)", f"{queries.shape} and {database.shape}")
+    is_fine = queries.ndim == database.ndim == 2 and queries.shape[1] == database.shape[1]
+    _require(is_fine, "labels", "both (n,) or both (n, n_labels)", f"{queries.shape} and {database.shape}")
     _require(_is_binary(queries) and _is_binary(database), "labels of shape (n, n_labels)", "0 or 1", "other values")
     return np.asarray(queries.astype(np.float32) @ database.astype(np.float32).T > 0)
 

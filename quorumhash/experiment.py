@@ -29,6 +29,7 @@ from quorumhash.evaluation import (
     mean_average_precision,
     nearest_rows,
     neighbour_recall,
+    precision_recall,
     shared_labels,
     tie_list_size,
     true_neighbours,
@@ -40,6 +41,7 @@ from quorumhash.views import Views
 
 LOOKUP_RADIUS = 2
 N_TRUE_NEIGHBOURS = 10
+CUT_OFFS = tuple(step * 10**power for power in range(6) for step in (1, 2, 5))  # of curves judged by labels
 N_CANDIDATES, RESCORED_AT_ONCE = 100, 64
 
 
@@ -133,6 +135,8 @@ def run_setting(
     codes = hasher.transform(database), hasher.transform(queries)
     seconds = fitted - started, time.perf_counter() - fitted
     outcome = Outcome(setting, *codes, *seconds, history=list(getattr(hasher, "history_", [])))
+    if setting.is_by_labels:
+        return outcome
     if hasattr(hasher, "embed"):
         outcome = replace(outcome, rescored=_rescored(codes, hasher.embed(database), hasher.embed(queries)))
     if hasattr(hasher, "reliability") and views.names == dataset.views.names:
@@ -164,7 +168,7 @@ def _float_outcome(setting: Setting, dataset: Dataset, views: Views) -> Outcome:
     started = time.perf_counter()
     distances = float_distances(dataset, views)
     seconds = time.perf_counter() - started
-    measures = measure_distances(distances, relevance_of(dataset), undamaged_neighbours(dataset))
+    measures = _measure_search(setting, dataset, distances)
     measures["bytes_per_item"] = float(FLOAT_BYTES * sum(views.widths.values()))
     return replace(empty_outcome(setting), encode_seconds=seconds, measures=measures)
 
@@ -178,9 +182,17 @@ def _peer_outcome(setting: Setting, dataset: Dataset, views: Views) -> Outcome:
     started = time.perf_counter()
     ranking = PEERS[setting.hasher](data)
     seconds = time.perf_counter() - started
-    measures = measure_distances(ranking.distances, relevance_of(dataset), undamaged_neighbours(dataset))
+    measures = _measure_search(setting, dataset, ranking.distances)
     measures |= {"bytes_per_item": float(ranking.bytes_per_item), "fit_seconds": seconds}
     return replace(empty_outcome(setting), fit_seconds=seconds, measures=measures)
+
+
+def _measure_search(setting: Setting, dataset: Dataset, distances: npt.NDArray[Any]) -> dict[str, float]:
+    """The metrics of a search without codes, by labels alone or by neighbours too."""
+    relevance = relevance_of(dataset)
+    if setting.is_by_labels:
+        return measure_by_labels(distances, relevance)
+    return measure_distances(distances, relevance, undamaged_neighbours(dataset))
 
 
 def _rescored(
@@ -237,13 +249,32 @@ def measure_distances(
     }
 
 
+def measure_by_labels(distances: npt.NDArray[Any], relevance: npt.NDArray[np.bool_]) -> dict[str, float]:
+    """MAP over the whole ranking and over the first 100, and precision and recall among the first n, n by cut-offs."""
+    curve = precision_recall(relevance, distances, [n for n in CUT_OFFS if n <= distances.shape[1]])
+    measures = {
+        "map": mean_average_precision(relevance, distances),
+        "map_100": mean_average_precision(relevance, distances, depth=N_CANDIDATES),
+    }
+    for n, precision, recall in zip(curve.n_first, curve.precision, curve.recall, strict=True):
+        measures |= {f"precision_at_{n}": float(precision), f"recall_at_{n}": float(recall)}
+    return measures
+
+
 def measure_outcome(
-    outcome: Outcome, relevance: npt.NDArray[np.bool_], neighbours: npt.NDArray[Any]
+    outcome: Outcome, relevance: npt.NDArray[np.bool_], neighbours: npt.NDArray[Any] | None
 ) -> dict[str, float]:
-    """The metrics of codes: those of their Hamming ranking, lookup, and how far codes repeat."""
+    """The metrics of codes: those of their Hamming ranking, lookup, and how far codes repeat.
+
+    Without neighbours (q, 10) the ranking is judged by labels alone.
+    """
     distances = hamming_distances(outcome.query_codes, outcome.database_codes)
     lookup, empty = lookup_precision(relevance, distances, radius=LOOKUP_RADIUS)
-    return measure_distances(distances, relevance, neighbours) | {
+    if neighbours is None:
+        ranking = measure_by_labels(distances, relevance)
+    else:
+        ranking = measure_distances(distances, relevance, neighbours)
+    return ranking | {
         "lookup": lookup,
         "empty_lookups": empty,
         "distinct_codes": float(distinct_codes(outcome.database_codes)),

@@ -10,9 +10,10 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 
 LEVELS = [
     {
-        "_native", "_native.layout", "_version", "atomic", "bench", "bench.settings", "engines.base", "errors",
-        "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "printing", "progress", "steps",
-        "steps.simplex", "steps.thresholds", "supervision", "tensors", "web", "web.guards",
+        "_native", "_native.layout", "_version", "atomic", "bench", "bench.papernumbers", "bench.settings",
+        "engines.base", "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles",
+        "printing", "progress", "steps", "steps.simplex", "steps.thresholds", "supervision", "tensors", "web",
+        "web.guards",
     },
     {
         "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",
@@ -31,9 +32,9 @@ LEVELS = [
         "index.searching", "report", "viewfiles", "viewworth",
     },
     {
-        "auditpage", "datasets.digits", "datasets.files", "hashers.base", "index.adapters", "index.adapters.faiss",
-        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.planning",
-        "index.segmentreader", "proximal", "scaling",
+        "auditpage", "bench.paperpage", "datasets.digits", "datasets.files", "hashers.base", "index.adapters",
+        "index.adapters.faiss", "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres",
+        "index.planning", "index.segmentreader", "proximal", "scaling",
     },
     {
         "checks", "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "index.store",
@@ -59,15 +60,15 @@ LEVELS = [
         "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "drift", "evolution",
         "hashers.repair", "inspection", "partners", "quorum",
     },
-    {"auditreport", "datasets", "evolving", "joins"},
-    {"auditing", "datasets.catalogue", "hashers.quorum"},
-    {"datasetscli", "hashers"},
-    {"auditcli", "bench.peers", "bench.weighting", "index.cli", "web.collection"},
+    {"auditreport", "datasets.cifar10_mnist", "evolving", "joins"},
+    {"auditing", "datasets", "hashers.quorum"},
+    {"datasets.catalogue", "hashers"},
+    {"auditcli", "bench.peers", "bench.weighting", "datasetscli", "index.cli", "web.collection"},
     {"bench.panelmethods", "experiment", "web.answers", "web.health", "web.modelfacts", "web.opening"},
-    {"bench.panel", "bench.runs", "demo", "web.damagelab"},
-    {"bench.workbench", "web.app"},
+    {"bench.panelplan", "bench.runs", "demo", "web.damagelab"},
+    {"bench.panel", "bench.workbench", "web.app"},
     {"bench.scores", "web.cli"},
-    {"bench.panelpage"},
+    {"bench.panelpage", "bench.paper"},
     {"bench.cli"},
     {"cli"},
 ]  # fmt: skip

@@ -135,6 +135,16 @@ def test_coco5_names_its_sources_and_the_views_of_the_truth(data_folder):
     assert not set(dataset.query_rows) & set(dataset.database_rows)
 
 
+def test_coco5_can_be_had_in_other_views_and_splits(data_folder):
+    low = load_dataset("coco5", views=["wavelet_texture", "visual_words"], split=1)
+    assert low.views.names == ("wavelet_texture", "visual_words")
+    assert low.truth_views == ()
+    assert low.sources == {"photo": ["wavelet_texture", "visual_words"]}
+    assert set(low.query_rows) != set(load_dataset("coco5").query_rows)
+    with pytest.raises(ParameterError, match=r"views of coco5 must be of .*got .*sound"):
+        load_dataset("coco5", views=["sound"])
+
+
 def test_a_missing_folder_or_file_is_one_sentence(data_folder, monkeypatch):
     (data_folder / "mfeat.npz").unlink()
     with pytest.raises(ParameterError, match=r"there is no mfeat.npz in .*QUORUMHASH_DATA.*put it there"):

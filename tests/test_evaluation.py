@@ -411,3 +411,12 @@ def test_examples_in_the_docstrings_run():
     result = doctest.testmod(evaluation)
     assert result.attempted >= 11
     assert result.failed == 0
+
+
+def test_precision_and_recall_at_given_cut_offs_are_those_of_the_curve():
+    rng = np.random.default_rng(0)
+    relevance, distances = rng.random((5, 80)) < 0.3, rng.integers(0, 9, (5, 80))
+    whole, some = precision_recall(relevance, distances), precision_recall(relevance, distances, [1, 20, 80])
+    assert some.n_first.tolist() == [1, 20, 80]
+    assert some.precision[1] == pytest.approx(precision_at(relevance[relevance.any(axis=1)], distances, 20))
+    assert some.recall[-1] == whole.recall[-1] == 1

@@ -10,7 +10,7 @@ import pytest
 from quorumhash.bench.panel import read_panel
 from quorumhash.bench.panelpage import panel_report
 from quorumhash.bench.scores import Figure, Place, Scores
-from quorumhash.bench.settings import run_key
+from quorumhash.bench.settings import Setting, damage_key, plain_setting, run_key
 from quorumhash.datasets import load_dataset, validation_cut
 from quorumhash.errors import ParameterError
 from quorumhash.hashers import HASHERS, ITQHasher
@@ -148,7 +148,7 @@ def test_weighted_views_are_planned_when_there_is_who_weighs(tmp_path, few, monk
 
 
 def test_quick_keeps_what_its_table_says(tmp_path, few):
-    panel = panel_of(tmp_path, is_quick=True)
+    panel = panel_of(tmp_path, profile="quick")
     assert {(c.grid, c.damage, c.method, c.n_bits, c.seed) for c in panel.cells} == {
         ("main", "clean", "itq", 8, 5), ("main", "clean", "chance", 8, 5),
     }  # fmt: skip
@@ -193,13 +193,13 @@ def test_a_missing_file_and_a_file_without_runs_are_refused(tmp_path, few):
     with pytest.raises(ParameterError, match=r"nowhere\.toml cannot be read"):
         read_panel(tmp_path / "nowhere.toml")
     with pytest.raises(ParameterError, match="has no run at all"):
-        panel_of(tmp_path, WHOLE.replace('methods = ["itq", "chance"]', 'methods = ["none"]'), is_quick=True)
+        panel_of(tmp_path, WHOLE.replace('methods = ["itq", "chance"]', 'methods = ["none"]'), profile="quick")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.toml")), ids=lambda path: path.name)
-@pytest.mark.parametrize("is_quick", [False, True])
-def test_the_files_of_the_repository_can_be_read(path, is_quick):
-    assert read_panel(path, is_quick).settings()
+@pytest.mark.parametrize("profile", ["", "quick", "smoke"])
+def test_the_files_of_the_repository_can_be_read(path, profile):
+    assert read_panel(path, profile).settings()
 
 
 def test_the_panel_is_what_was_agreed():
@@ -327,3 +327,82 @@ def test_every_free_rotation_is_reported_both_ways():
     both = {(method.hasher, value) for method in panel.methods for value in method.parameters.values()}
     free = {name for name, kind in HASHERS.items() if {"rotate", "rotation"} & set(kind().get_params())}
     assert both == {(name, value) for name in free for value in (False, True)}
+
+
+VARIANTS = """
+title = "Variants"
+datasets = ["low", "digits"]
+seeds = [0, 3]
+splits = true
+by_labels = true
+runs = "shared"
+[variants]
+low = { dataset = "coco5", views = ["visual_words"] }
+[damages]
+clean = {}
+[[methods]]
+name = "surface"
+hasher = "itq"
+crossed = { n_steps = [1, 2, 3] }
+[[methods]]
+name = "lsh"
+hasher = "lsh"
+[grids.main]
+bits = [8, 16, 32]
+datasets = ["low"]
+methods = ["surface"]
+"""
+
+
+def test_a_variant_is_a_dataset_with_options_and_the_seed_is_its_split(tmp_path):
+    cells = panel_of(tmp_path, VARIANTS).cells
+    assert {cell.dataset for cell in cells} == {"low"}
+    assert {cell.setting.dataset for cell in cells} == {"coco5"}
+    assert {cell.seed: cell.setting.dataset_options for cell in cells} == {
+        seed: {"views": ["visual_words"], "split": seed} for seed in (0, 3)
+    }
+    assert all(cell.setting.is_by_labels for cell in cells)
+
+
+def test_a_name_stands_for_every_combination_of_its_values(tmp_path):
+    cells = panel_of(tmp_path, VARIANTS).cells
+    assert list(dict.fromkeys(cell.method for cell in cells)) == [f"surface, n_steps={n}" for n in (1, 2, 3)]
+    assert {cell.setting.parameters["n_steps"] for cell in cells} == {1, 2, 3}
+    others = panel_of(tmp_path, VARIANTS.replace('methods = ["surface"]', 'without = ["surface"]')).cells
+    assert {cell.method for cell in others} == {"lsh"}
+
+
+def test_smoke_has_a_bit_of_everything_on_digits(tmp_path):
+    cells = panel_of(tmp_path, VARIANTS, profile="smoke").cells
+    assert {(cell.method, cell.n_bits, cell.seed) for cell in cells} == {
+        (f"surface, n_steps={n}", bits, 0) for n in (1, 2) for bits in (8, 16)
+    }
+    assert {(cell.setting.dataset, cell.setting.max_rows) for cell in cells} == {("digits", 240)}
+    assert not any(cell.setting.dataset_options for cell in cells)
+
+
+def test_files_that_share_runs_name_the_folder(tmp_path):
+    assert panel_of(tmp_path, VARIANTS).runs_folder() == tmp_path / "shared.runs"
+    assert panel_of(tmp_path, VARIANTS, profile="smoke").runs_folder() == tmp_path / "shared.smoke.runs"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('dataset = "coco5"', 'dataset = "coco6"', r"variants\.low\.dataset must be one of .*got 'coco6'"),
+        ('datasets = ["low", "digits"]', 'datasets = ["high"]', r"datasets must be a list out of .*low"),
+        ("n_steps = [1, 2, 3]", "n_steps = 3", r"crossed must have a list of values for n_steps, got 3"),
+        ("n_steps = [1, 2, 3]", "n_stops = [3]", r"parameters has 'n_stops'"),
+    ],
+)
+def test_a_mistake_in_a_variant_is_named(tmp_path, old, new, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        panel_of(tmp_path, VARIANTS.replace(old, new))
+
+
+def test_options_of_a_loader_make_another_run_and_none_keep_the_old_key():
+    setting = Setting("itq", 64, dataset="coco5")
+    other = Setting("itq", 64, dataset="coco5", dataset_options={"split": 1})
+    assert run_key(setting) != run_key(other)
+    assert damage_key(setting) != damage_key(other)
+    assert "dataset_options" not in plain_setting(setting)

@@ -8,14 +8,15 @@ import tarfile
 import numpy as np
 import pytest
 
-from quorumhash.datasets import load_dataset, picturesets
+from quorumhash.datasets import cifar10_mnist, load_dataset, picturesets
+from quorumhash.datasets.base import stratified_order
 from quorumhash.datasets.catalogue import WHAT, listed
 from quorumhash.datasets.cifar10 import ARCHIVE, BATCHES, FOLDER, LABEL_FILES, PACKAGE, read_cifar10
 from quorumhash.datasets.idx import parse_idx, read_idx_pictures
 from quorumhash.datasets.picturesets import patched
 from quorumhash.datasets.sources import IDX_FILES, SOURCES
 from quorumhash.errors import ParameterError, ViewsError
-from quorumhash.features import kept_vocabulary
+from quorumhash.features import extract_features, kept_vocabulary
 
 RNG = np.random.default_rng(0)
 PHOTOS = RNG.integers(0, 256, (120, 32, 32, 3)).astype(np.uint8)
@@ -271,3 +272,25 @@ def test_the_catalogue_is_whole_and_knows_what_is_here(folder, digits):
     (folder / "NUS-WIDE").mkdir()
     states = {row["name"]: row["state"] for row in listed()}
     assert states["cifar10"] == states["mfeat"] == states["nuswide"] == "here"
+
+
+@pytest.mark.extra
+def test_digits_are_searched_with_what_photographs_taught(folder, monkeypatch):
+    pytest.importorskip("cv2")
+    monkeypatch.setattr(cifar10_mnist, "N_WORDS", 10)
+    archive(folder / ARCHIVE, official_batches(), FOLDER)
+    own = folder / "mnist"
+    own.mkdir()
+    for name, content in idx_contents().items():
+        (own / name).write_bytes(content)
+    dataset = load_dataset("cifar10_mnist", split=1)
+    assert (dataset.labels[dataset.train_rows] == -1).all()
+    assert len(dataset.train_rows) == 100
+    assert sorted(dataset.labels[np.r_[dataset.query_rows, dataset.database_rows]]) == sorted(LABELS)
+    assert not set(dataset.query_rows) & set(dataset.database_rows)
+    photographs = np.sort(stratified_order(LABELS[IN_BATCHES], 1)[20:])
+    vocabulary = kept_vocabulary(PHOTOS[IN_BATCHES][photographs], 10)
+    framed = np.pad(PHOTOS[:, :28, :28, 0], ((0, 0), (2, 2), (2, 2)))
+    expected = extract_features(framed, ("gist", "words"), vocabulary=vocabulary)
+    for name in ("gist", "words"):
+        assert np.allclose(dataset.views[name][100:], expected[name])

@@ -16,7 +16,20 @@ PanelArgument = Annotated[Path, typer.Argument(help="The benchmark's file, .toml
 QuickOption = Annotated[bool, typer.Option("--quick", help="Only what the file keeps under quick.")]
 JobsOption = Annotated[int, typer.Option("--jobs", help="Processes to share the work, and the threads, among.")]
 
-COPY, QUICK_COPY = "panel.toml", "panel.quick.toml"  # with the runs, so that their folder can be reported on alone
+SmokeOption = Annotated[bool, typer.Option("--smoke", help="A bit of everything on digits, in seconds.")]
+COPIES = {"": "panel.toml", "quick": "panel.quick.toml", "smoke": "panel.smoke.toml"}  # with the runs, by profile, so
+# that their folder can be reported on alone
+
+
+def _profile(quick: bool, smoke: bool) -> str:
+    if quick and smoke:
+        raise ParameterError("--quick and --smoke cannot be had together; give one of them.")
+    return "quick" if quick else "smoke" if smoke else ""
+
+
+def _shown(path: Path) -> Path:
+    """The path as others would write it: of a file somewhere else the name alone."""
+    return Path(path.name) if path.is_absolute() else path
 
 
 @bench.command("run")
@@ -27,6 +40,8 @@ def run_bench(
     ] = None,
     jobs: JobsOption = 1,
     quick: QuickOption = False,
+    smoke: SmokeOption = False,
+    grid: Annotated[list[str] | None, typer.Option("--grid", help="Only this grid; may be said again.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Do runs again that failed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,12 +55,13 @@ def run_bench(
     from quorumhash.bench.workbench import make_folder, run_settings
     from quorumhash.progress import task_bar
 
-    panel = read_panel(file, quick)
+    panel = read_panel(file, _profile(quick, smoke))
+    panel = panel.only(grid) if grid else panel
     folder, settings = out or panel.runs_folder(), panel.settings()
     for sentence in panel.skipped:
         note(sentence)
     make_folder(folder)
-    with replacing(folder / (QUICK_COPY if quick else COPY)) as copy:
+    with replacing(folder / COPIES[panel.profile]) as copy:
         copy.write(file.read_bytes())
     try:
         with task_bar(True, len(settings), "bench") as done:
@@ -72,6 +88,7 @@ def report_bench(
     ] = None,
     jobs: JobsOption = 1,
     quick: QuickOption = False,
+    smoke: SmokeOption = False,
 ) -> None:
     """Measure the stored runs; write all results as JSON and a page with tables and charts.
 
@@ -87,9 +104,9 @@ def report_bench(
     from quorumhash.report import write_report
     from quorumhash.viewfiles import require_writable
 
-    quick = quick or ((source / QUICK_COPY).is_file() and not (source / COPY).is_file())
-    copy = source / (QUICK_COPY if quick else COPY)
-    panel = read_panel(copy if source.is_dir() else source, quick)
+    found = [profile for profile, name in COPIES.items() if (source / name).is_file()]
+    profile = _profile(quick, smoke) or (found[0] if found else "")
+    panel = read_panel(source / COPIES[profile] if source.is_dir() else source, profile)
     folder = source if source.is_dir() else panel.runs_folder()
     page, results = html or folder / "report.html", json_file or folder / "results.json"
     if not folder.is_dir():
@@ -104,6 +121,55 @@ def report_bench(
         file.write((json.dumps(as_plain(scores)) + "\n").encode())
     write_report(page, panel_report(scores))
     typer.echo(f"Wrote {page} and {results}: {len(scores.measured)} of {len(panel.settings())} runs.")
+
+
+@bench.command("paper")
+def paper_bench(
+    files: Annotated[list[Path], typer.Argument(help="Files of the paper's experiments, .toml.", metavar="FILE...")],
+    results: Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON file each.")] = Path(
+        "benchmarks/results"
+    ),
+    html: Annotated[Path | None, typer.Option("--html", help="One page of all results that are in the folder.")] = None,
+    grid: Annotated[list[str] | None, typer.Option("--grid", help="Only this grid; others keep their results.")] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="Run nothing; measure what is stored.")] = False,
+    jobs: JobsOption = 1,
+    smoke: SmokeOption = False,
+) -> None:
+    """Run the paper's experiments, write their results, one JSON file each, and a page with its numbers beside ours.
+
+    Example: quorumhash bench paper benchmarks/paper/mnist.toml --html paper.html
+    """
+    import json
+
+    from quorumhash.atomic import replacing
+    from quorumhash.bench.panel import read_panel
+    from quorumhash.bench.paper import merged, paper_results, stored_results
+    from quorumhash.bench.paperpage import paper_report
+    from quorumhash.bench.scores import measure_panel
+    from quorumhash.bench.workbench import make_folder, run_settings
+    from quorumhash.progress import task_bar
+    from quorumhash.report import write_report
+
+    make_folder(results)
+    for path in files:
+        whole = read_panel(path, _profile(False, smoke))
+        panel = whole.only(grid) if grid else whole
+        settings, folder = panel.settings(), panel.runs_folder() if not smoke else results / f"{path.stem}.smoke.runs"
+        if not stored:
+            with task_bar(True, len(settings), path.stem) as done:
+                run_settings(settings, folder, jobs, done)
+        with task_bar(True, len(settings), "measuring") as done:
+            scores = measure_panel(panel, folder, jobs, done)
+        for experiment, result in paper_results(scores, whole, f"quorumhash bench paper {_shown(path)}").items():
+            old = results / f"{experiment}_{path.stem}.json"
+            if grid and old.is_file():  # what other grids gave stays
+                result = merged(json.loads(old.read_text(encoding="utf-8")), result, whole)
+            with replacing(results / f"{experiment}_{path.stem}.json") as file:
+                file.write((json.dumps(result, separators=(",", ":")) + "\n").encode())
+            typer.echo(f"Wrote {experiment}_{path.stem}.json: {len(result['rows'])} of {result['planned']} rows.")
+    if html is not None:
+        write_report(html, paper_report(stored_results(results)))
+        typer.echo(f"Wrote {html}.")
 
 
 @bench.command("list")
@@ -121,7 +187,7 @@ def list_benches(
 
     rows: list[dict[str, Any]] = []
     for path in sorted(folder.rglob("*.toml")):
-        if path.name in (COPY, QUICK_COPY) and any(path.parent.glob(f"*{SUFFIX}")):
+        if path.name in COPIES.values() and any(path.parent.glob(f"*{SUFFIX}")):
             continue
         try:
             panel = read_panel(path)

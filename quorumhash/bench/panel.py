@@ -1,9 +1,13 @@
 """A benchmark as a TOML file: which methods, on which data, damaged how; read and checked into a list of cells.
 
     title = "..."                       what the panel shows, one line
-    datasets = ["digits", "mfeat"]
+    datasets = ["digits", "mfeat"]      names of datasets, or of variants
+    [variants]                          name -> dataset and options of its loader
     seeds = [0, 1, 2]
     max_rows = { mfeat = 600 }          thin these datasets; see datasets.thinned
+    splits = true                       a run's seed is also the split of its dataset, whose loader must know splits
+    by_labels = true                    labels alone judge: no true neighbours, no rescoring, no trust
+    runs = "paper"                      runs are kept in paper.runs beside the file, and shared with its neighbours
     validation = true                   queries are training rows, for choosing parameters; see datasets.validation_cut
     weighted = ["coco5"]                datasets on which "auto" is tried, default: all
     joined = ["itq", "lsh"]             hashers that look at the views side by side: weighted views reach them as one
@@ -12,6 +16,7 @@
     [[methods]]                         name, hasher, parameters, weights (["equal", "auto"]), own, told_sources, seeds,
                                         row_normalised (views with rows of one length; see bench/weighting.py);
     tried = [{}, { n_steps = 9 }]       one row for each: parameters, row_normalised;
+    crossed = { gamma = [1, 9], ... }   one row for every combination of these values;
     every_other = true                  or one row for each hasher that no other method names, less those in `without`;
     role = "float"                      or float, float_undamaged, oracle (with a hasher), chance, peer (with a peer of
                                         bench/peers.py)
@@ -20,78 +25,28 @@
                                         weights, without (methods left out)
     [quick]                             with --quick: datasets, damages, grids, methods to keep; bits, seeds, max_rows
 
-A hasher that this version does not have is left out, and `skipped` says so.
+With --smoke every dataset is digits, thinned, and every grid has one dataset and seed, two bits and two variants of a
+method. A hasher that this version does not have is left out, and `skipped` says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from quorumhash.bench.panelmethods import FLOAT_UNDAMAGED, Method, read_methods
+from quorumhash.bench.panelmethods import Method, read_methods
+from quorumhash.bench.panelplan import Cell, Damage, Grid, Plan, Source, cells_of
 from quorumhash.bench.paneltable import PanelTable, read_table
-from quorumhash.bench.settings import (
-    AUTO,
-    AUTO_JOINED,
-    BOTH,
-    CLEAN,
-    DATABASE,
-    EQUAL,
-    FLOAT,
-    QUERIES,
-    Setting,
-    run_key,
-    simplest,
-)
+from quorumhash.bench.settings import AUTO, BOTH, CLEAN, DATABASE, EQUAL, QUERIES, Setting, run_key
 from quorumhash.corruption import KINDS
 from quorumhash.datasets import DATASETS
 from quorumhash.errors import ParameterError
 
+WHOLE, QUICK, SMOKE = "", "quick", "smoke"  # profiles: everything; what [quick] keeps; a bit of everything, on digits
+SMOKE_DATASET, SMOKE_ROWS, N_SMOKE = "digits", 240, 2
 SMALLEST_ROWS = 120  # five sixths of them are the database, in which the first 100 are sought
-
-
-@dataclass(frozen=True)
-class Damage:
-    """A named kind of damage; `datasets` are those that it is tried on, empty: all."""
-
-    kind: str
-    rate: float
-    options: dict[str, Any]
-    datasets: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Combinations to run, all of them; empty rates: the damages' own."""
-
-    name: str
-    datasets: tuple[str, ...]
-    damages: tuple[str, ...]
-    rates: tuple[float, ...]
-    where: tuple[str, ...]
-    seeds: tuple[int, ...]
-    bits: tuple[int, ...]
-    methods: tuple[str, ...]
-    weights: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One place in one table, for one seed, and the run that fills it, in its simplest form: cells may share a run."""
-
-    grid: str
-    dataset: str
-    damage: str
-    rate: float
-    where: str
-    n_bits: int
-    method: str
-    weights: str
-    seed: int
-    setting: Setting
 
 
 @dataclass(frozen=True)
@@ -100,10 +55,16 @@ class Panel:
 
     title: str
     path: Path
-    is_quick: bool
+    profile: str  # WHOLE, QUICK or SMOKE
     methods: tuple[Method, ...]
     cells: tuple[Cell, ...]
     skipped: tuple[str, ...]
+    runs: str = ""  # name of the folder of the runs, less its ending; empty: that of the file
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it is less than the file plans."""
+        return self.profile != WHOLE
 
     def settings(self) -> list[Setting]:
         """Every run once; those on the same damaged data follow each other."""
@@ -112,47 +73,90 @@ class Panel:
             runs.setdefault(run_key(cell.setting), cell.setting)
         return list(runs.values())
 
+    def only(self, grids: Sequence[str]) -> Panel:
+        """The same with these grids alone."""
+        known = dict.fromkeys(cell.grid for cell in self.cells)
+        if unknown := [name for name in grids if name not in known]:
+            raise ParameterError(
+                f"{self.path}: a grid must be one of {', '.join(known)}, got {unknown[0]!r}; choose one."
+            )
+        return replace(self, cells=tuple(cell for cell in self.cells if cell.grid in grids))
+
     def runs_folder(self) -> Path:
         """Where runs are stored unless another folder is named: beside the file."""
-        return self.path.with_suffix(".quick.runs" if self.is_quick else ".runs")
+        name = self.runs or self.path.stem
+        return self.path.with_name(f"{name}.{self.profile}.runs" if self.profile else f"{name}.runs")
 
 
-def read_panel(path: Path, is_quick: bool = False) -> Panel:
-    """Read and check a benchmark's file; `is_quick` keeps what its [quick] table keeps."""
+def read_panel(path: Path, profile: str = WHOLE) -> Panel:
+    """Read and check a benchmark's file; QUICK keeps what its [quick] table keeps, SMOKE a bit of everything."""
     table = read_table(path)
     skipped: list[str] = []
     title, joined, quick = table.text("title"), table.texts("joined", ()), table.inner("quick")
-    is_validation = table.flag("validation")
-    datasets = table.names("datasets", among=DATASETS)
+    runs = table.text("runs") if "runs" in table else ""
+    sources = _sources(table)
+    datasets = table.names("datasets", among=sources)
     seeds = table.counts("seeds", (0,), smallest=0)
-    weighted = table.names("weighted", among=DATASETS, default=datasets)
+    weighted = table.names("weighted", among=sources, default=datasets)
     rows = table.inner("max_rows")
     max_rows = {name: rows.count(name, SMALLEST_ROWS) for name in datasets if name in rows}
     rows.finish()
-    damages = {name: _damage(inner) for name, inner in table.inners("damages").items()}
+    flags = (table.flag(key) for key in ("splits", "validation", "by_labels"))
+    plan = Plan(sources, max_rows, joined, *flags)
+    damages = {name: _damage(inner, sources) for name, inner in table.inners("damages").items()}
     methods = read_methods(table, skipped)
     names = tuple(method.name for method in methods)
     whole = Grid("", datasets, tuple(damages), (), (BOTH,), seeds, (), names, (EQUAL, AUTO))
-    grids = [_grid(name, inner, whole, skipped) for name, inner in table.inners("grids").items()]
+    called = {method.family: [other.name for other in methods if other.family == method.family] for method in methods}
+    grids = [_grid(name, inner, whole, called, skipped) for name, inner in table.inners("grids").items()]
     quick_grids, quick_rows = _quick(grids, quick)
     table.finish()
-    if is_quick:
-        grids, max_rows = quick_grids, max_rows | dict.fromkeys(datasets, quick_rows) if quick_rows else max_rows
+    if profile == QUICK:
+        rows_of = max_rows | dict.fromkeys(datasets, quick_rows) if quick_rows else max_rows
+        grids, plan = quick_grids, replace(plan, max_rows=rows_of)
     chosen = {method.name: method for method in methods}
-    every = (cell for grid in grids for cell in _cells(grid, damages, chosen, joined, max_rows))
-    if is_validation:
-        every = (replace(cell, setting=replace(cell.setting, is_validation=True)) for cell in every)
+    if profile == SMOKE:
+        grids, plan = [_smoke_grid(grid, chosen) for grid in grids], _smoke_plan(plan, datasets)
+    every = (cell for grid in grids for cell in cells_of(grid, damages, chosen, plan))
     cells = tuple(cell for cell in every if cell.weights == EQUAL or cell.dataset in weighted)
     if not cells:
         raise ParameterError(f"{path} has no run at all; name methods of this version, damages and grids.")
-    return Panel(title, path, is_quick, methods, cells, tuple(dict.fromkeys(skipped)))
+    return Panel(title, path, profile, methods, cells, tuple(dict.fromkeys(skipped)), runs)
 
 
-def _damage(table: PanelTable) -> Damage:
+def _sources(table: PanelTable) -> dict[str, Source]:
+    """What a dataset of the file is: the variants, and every dataset as it comes."""
+    sources = {name: Source(name, {}) for name in DATASETS}
+    for name, inner in table.inners("variants").items() if "variants" in table else ():
+        if (dataset := inner.text("dataset")) not in DATASETS:
+            inner.refuse("dataset", f"must be one of {', '.join(DATASETS)}, got {dataset!r}")
+        sources[name] = Source(dataset, PanelTable(table.path, inner.place, {"o": inner.rest()}).plain("o"))
+    return sources
+
+
+def _smoke_plan(plan: Plan, datasets: tuple[str, ...]) -> Plan:
+    small = Source(SMOKE_DATASET, {})
+    return replace(
+        plan, sources=dict.fromkeys(datasets, small), max_rows=dict.fromkeys(datasets, SMOKE_ROWS), has_splits=False
+    )
+
+
+def _smoke_grid(grid: Grid, methods: dict[str, Method]) -> Grid:
+    families: dict[str, list[str]] = {}
+    for name in grid.methods:
+        families.setdefault(methods[name].family or name, []).append(name)
+    kept = tuple(name for names in families.values() for name in names[:N_SMOKE])
+    return replace(
+        grid, datasets=grid.datasets[:1], seeds=grid.seeds[:1], bits=grid.bits[:N_SMOKE], rates=grid.rates[:1],
+        methods=kept,
+    )  # fmt: skip
+
+
+def _damage(table: PanelTable, sources: dict[str, Source]) -> Damage:
     kind = table.text("kind", CLEAN)
     if kind not in (CLEAN, *KINDS):
         table.refuse("kind", f"must be one of {', '.join(KINDS)}, got {kind!r}")
-    limited = table.names("datasets", among=DATASETS, default=())
+    limited = table.names("datasets", among=sources, default=())
     rate = table.number("rate", 0.0 if kind == CLEAN else 0.2)
     options = PanelTable(table.path, table.place, {"options": table.rest()}).plain("options")
     if unknown := sorted(set(options) - {"sources", "names", "image_shape", "fill"}):
@@ -160,9 +164,13 @@ def _damage(table: PanelTable) -> Damage:
     return Damage(kind, rate, options, limited)
 
 
-def _grid(name: str, table: PanelTable, whole: Grid, skipped: list[str]) -> Grid:
-    left_out = table.texts("without", ())
-    methods = tuple(method for method in table.texts("methods", whole.methods) if method not in left_out)
+def _grid(name: str, table: PanelTable, whole: Grid, families: dict[str, list[str]], skipped: list[str]) -> Grid:
+    """A method's name stands for all of its variants, where it has some."""
+    left_out, named = (
+        [variant for method in table.texts(key, default) for variant in families.get(method, [method])]
+        for key, default in (("without", ()), ("methods", whole.methods))
+    )
+    methods = tuple(method for method in named if method not in left_out)
     for absent in sorted({*methods} - {*whole.methods}):
         skipped.append(f"grid {name} goes without the method {absent!r}, which is not in this version")
     grid = Grid(
@@ -194,38 +202,3 @@ def _quick(grids: list[Grid], quick: PanelTable) -> tuple[list[Grid], int]:
             less |= {key: tuple(name for name in getattr(grid, key) if name in names)} if names else {}
         changed.append(replace(grid, **less))
     return changed, max_rows
-
-
-def _cells(
-    grid: Grid,
-    damages: dict[str, Damage],
-    methods: dict[str, Method],
-    joined: tuple[str, ...],
-    max_rows: dict[str, int],
-) -> Iterator[Cell]:
-    """Every combination; what shares damaged data stands together."""
-    for dataset, name in product(grid.datasets, grid.damages):
-        damage = damages[name]
-        if damage.datasets and dataset not in damage.datasets:
-            continue
-        for rate, where, seed in product(grid.rates or (damage.rate,), grid.where, grid.seeds):
-            data = Setting("", 0, damage.kind, rate, {}, seed, dataset, max_rows.get(dataset), where, damage.options)
-            tried = [methods[name] for name in grid.methods if seed in (methods[name].seeds or grid.seeds)]
-            for n_bits, method in product(grid.bits, tried):
-                for weights in (weights for weights in method.weights if weights in grid.weights):
-                    setting = simplest(_filled(replace(data, n_bits=n_bits), method, weights, joined))
-                    yield Cell(grid.name, dataset, name, rate, where, n_bits, method.name, weights, seed, setting)
-
-
-def _filled(data: Setting, method: Method, weights: str, joined: tuple[str, ...]) -> Setting:
-    setting = replace(
-        data,
-        hasher=method.hasher,
-        parameters=method.parameters,
-        role=method.role,
-        weights=AUTO_JOINED if weights == AUTO and method.hasher in joined else weights,
-        is_told_sources=method.is_told_sources,
-        is_row_normalised=method.is_row_normalised,
-        label=method.name,
-    )
-    return replace(setting, role=FLOAT, damage=CLEAN) if method.role == FLOAT_UNDAMAGED else setting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from quorumhash.bench.paneltable import PanelTable
@@ -30,6 +31,7 @@ class Method:
     is_told_sources: bool
     seeds: tuple[int, ...]  # empty: those of the grid
     is_row_normalised: bool = False
+    family: str = ""  # what the variants of one table of the file share
 
     @property
     def is_rival(self) -> bool:
@@ -71,9 +73,12 @@ def _method(row: PanelTable, skipped: list[str]) -> Iterator[Method]:
     parameters, weights = row.plain("parameters"), _weights(row, skipped)
     seeds = row.counts("seeds", (), smallest=0)
     method = Method(
-        name, role, hasher, parameters, weights, row.flag("own"), row.flag("told_sources"), seeds, row.flag(NORMALISED)
-    )
+        name, role, hasher, parameters, weights, row.flag("own"), row.flag("told_sources"), seeds, row.flag(NORMALISED),
+        family=name,
+    )  # fmt: skip
     variants = [_variant(method, inner) for inner in row.rows("tried")] if "tried" in row else [method]
+    if "crossed" in row:
+        variants = [_variant(variant, inner) for variant in variants for inner in _crossed(row)]
     row.finish()
     if role in (HASHER, ORACLE) and hasher not in HASHERS:
         skipped.append(f"{name} is left out: the hasher {hasher!r} is not in this version")
@@ -84,6 +89,16 @@ def _method(row: PanelTable, skipped: list[str]) -> Iterator[Method]:
             known = f"the parameters of {hasher!r} are {', '.join(sorted(accepted))}" if accepted else "it has none"
             row.refuse("parameters", f"has {unknown[0]!r}; {known}")
     yield from variants
+
+
+def _crossed(row: PanelTable) -> Iterator[PanelTable]:
+    """A table of parameters for every combination of the values that `crossed` lists by name."""
+    lists = row.plain("crossed")
+    for name, values in lists.items():
+        if not isinstance(values, list) or not values:
+            row.refuse("crossed", f"must have a list of values for {name}, got {values!r}")
+    for combination in product(*lists.values()):
+        yield PanelTable(row.path, f"{row.place}.crossed", dict(zip(lists, combination, strict=True)))
 
 
 def _variant(method: Method, table: PanelTable) -> Method:

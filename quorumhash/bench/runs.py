@@ -6,7 +6,8 @@ setting. It holds
     database_codes, query_codes   packed codes, uint8; empty where a method refused, failed or has no codes
     rescored                      int32 (q, 10), where the hasher has `embed`
     reliability, damaged_queries  float16 (q, n_views) and, as bits in a row, the mask of the same shape
-    manifest                      JSON as bytes: key, setting, seconds, refusal, error, measures, provenance
+    manifest                      JSON as bytes: key, setting, seconds, refusal, error, measures, history of
+                                  sweeps (not in files before version 0.1), provenance
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def run_path(folder: Path, setting: Setting) -> Path:
 
 
 def write_run(folder: Path, outcome: Outcome, provenance: dict[str, str]) -> Path:
-    """Store the outcome, whole or not at all; the outcome's history is not kept."""
+    """Store the outcome, whole or not at all."""
     manifest = {
         "format": FORMAT,
         "key": run_key(outcome.setting),
@@ -64,6 +65,7 @@ def write_run(folder: Path, outcome: Outcome, provenance: dict[str, str]) -> Pat
         "refusal": outcome.refusal,
         "error": outcome.error,
         "measures": outcome.measures,
+        "history": [_plain(sweep) for sweep in outcome.history],
         "provenance": provenance,
     }
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -125,9 +127,16 @@ def _checked_outcome(manifest: dict[str, Any], arrays: dict[str, npt.NDArray[Any
         damaged = bits.astype(bool).reshape(reliability.shape)
     return Outcome(
         setting, *codes, float(manifest["fit_seconds"]), float(manifest["encode_seconds"]),
+        history=list(manifest.get("history", [])),
         refusal=str(manifest["refusal"]), error=str(manifest["error"]), rescored=rescored, reliability=reliability,
         damaged_queries=damaged, measures={name: float(value) for name, value in manifest["measures"].items()},
     )  # fmt: skip
+
+
+def _plain(sweep: dict[str, float] | float) -> dict[str, float]:
+    """What a sweep tells, by name; of most hashers that is the objective alone."""
+    told = sweep if isinstance(sweep, dict) else {"objective": sweep}
+    return {name: float(value) for name, value in told.items()}
 
 
 def _require(is_met: Any) -> None:

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.bench.panel import Cell, Panel
+from quorumhash.bench.panel import Panel
+from quorumhash.bench.panelplan import Cell
 from quorumhash.bench.processes import walk
 from quorumhash.bench.runs import Run, read_run, run_path
-from quorumhash.bench.settings import CODELESS, Setting, run_key
-from quorumhash.bench.workbench import DatasetKey, Datasets, dataset_key
+from quorumhash.bench.settings import CODELESS, DatasetKey, Setting, dataset_key, run_key
+from quorumhash.bench.workbench import Datasets
 from quorumhash.errors import RunFileError
 from quorumhash.evaluation import neighbour_recall
 from quorumhash.experiment import Outcome, measure_outcome, relevance_of, undamaged_neighbours
@@ -43,6 +44,8 @@ class Measured:
     fit_seconds: float
     encode_seconds: float
     provenance: dict[str, str]
+    history: list[dict[str, float]] = field(default_factory=list)
+    encode_seconds_per_item: float = 0.0
 
 
 class Place(NamedTuple):
@@ -95,7 +98,7 @@ class Judge:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._datasets = Datasets()
-        self._truths: dict[DatasetKey, tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]] = {}
+        self._truths: dict[tuple[DatasetKey, bool], tuple[npt.NDArray[np.bool_], npt.NDArray[Any] | None]] = {}
 
     def __call__(self, setting: Setting) -> Measured | None:
         """Read and measure."""
@@ -105,19 +108,22 @@ class Judge:
             return None
         outcome = run.outcome
         seconds = outcome.fit_seconds, outcome.encode_seconds
-        return Measured(self._metrics(run), outcome.refusal, outcome.error, *seconds, run.provenance)
+        each = outcome.encode_seconds / max(1, len(outcome.database_codes) + len(outcome.query_codes))
+        said = outcome.refusal, outcome.error
+        return Measured(self._metrics(run), *said, *seconds, run.provenance, outcome.history, each)
 
     def _metrics(self, run: Run) -> Metrics:
         outcome = run.outcome
         if outcome.refusal or outcome.error or outcome.setting.role in CODELESS:
             return outcome.measures
-        key = dataset_key(outcome.setting)
+        is_by_labels = outcome.setting.is_by_labels
+        key = dataset_key(outcome.setting), is_by_labels
         if key not in self._truths:
             dataset = self._datasets.get(outcome.setting)
-            self._truths[key] = relevance_of(dataset), undamaged_neighbours(dataset)
+            self._truths[key] = relevance_of(dataset), None if is_by_labels else undamaged_neighbours(dataset)
         relevance, neighbours = self._truths[key]
         metrics = measure_outcome(outcome, relevance, neighbours)
-        if outcome.rescored is not None:
+        if outcome.rescored is not None and neighbours is not None:
             metrics["rescored_10"] = neighbour_recall(outcome.rescored, neighbours)
         return metrics | measure_trust(outcome)
 
@@ -224,6 +230,8 @@ def as_plain(scores: Scores) -> dict[str, Any]:
         if run.provenance not in origins:
             origins.append(run.provenance)
         runs[key] = asdict(run) | {"provenance": origins.index(run.provenance)}
+        for name in ("history", "encode_seconds_per_item"):  # the paper's results have them
+            del runs[key][name]
     rows = []
     for cell in scores.panel.cells:
         key = run_key(cell.setting)

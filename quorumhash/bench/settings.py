@@ -23,14 +23,18 @@ EQUAL, AUTO, AUTO_JOINED = "equal", "auto", "auto, joined"  # views as they are;
 HASHER, ORACLE, CHANCE, FLOAT, PEER = "hasher", "oracle", "chance", "float", "peer"
 CODELESS = (FLOAT, PEER)  # their rankings are measured at once, no codes are kept
 UNSIZED_PEERS = ("sign", "sign_rescored")  # as many bits as features, whatever is asked for
-ADDED_LATER = ("is_row_normalised", "is_validation")  # left out of keys where false: older runs keep theirs
+# left out of keys where false or empty: older runs keep theirs
+ADDED_LATER = ("is_row_normalised", "is_validation", "is_by_labels", "dataset_options")
+
+DatasetKey = tuple[str, str, int | None, bool]
 
 
 @dataclass(frozen=True)
 class Setting:
     """One run; see the module for roles. `label` is how tables call the method, and changes nothing.
 
-    A validation run asks for training rows in place of the queries, so that parameters can be chosen by it.
+    A validation run asks for training rows in place of the queries, so that parameters can be chosen by it. A run
+    that is judged by labels alone keeps codes and no more. `dataset_options` are those of the dataset's loader.
 
     >>> Setting("itq", 64, "swap", rate=0.2, dataset="digits").where
     'both'
@@ -51,6 +55,8 @@ class Setting:
     is_told_sources: bool = False
     is_row_normalised: bool = False
     is_validation: bool = False
+    is_by_labels: bool = False
+    dataset_options: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
 
 
@@ -96,5 +102,10 @@ def damage_key(setting: Setting) -> str:
     """A text that two settings share when they are about the same damaged data."""
     run = simplest(setting)
     options = json.dumps(dict(run.damage_options), sort_keys=True)
-    data = run.dataset, run.max_rows, run.is_validation
-    return repr((*data, run.damage, run.rate, run.where, options, run.random_state))
+    return repr((*dataset_key(run), run.damage, run.rate, run.where, options, run.random_state))
+
+
+def dataset_key(setting: Setting) -> DatasetKey:
+    """What two settings share when they are about the same rows, damaged or not."""
+    options = json.dumps(dict(setting.dataset_options), sort_keys=True)
+    return setting.dataset, options, setting.max_rows, setting.is_validation

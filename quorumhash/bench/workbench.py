@@ -17,25 +17,22 @@ from typing import TypeVar
 from quorumhash.bench.processes import threads_each, walk
 from quorumhash.bench.provenance import provenance
 from quorumhash.bench.runs import read_run, run_path, write_run
-from quorumhash.bench.settings import EQUAL, Setting, damage_key
+from quorumhash.bench.settings import EQUAL, DatasetKey, Setting, damage_key, dataset_key
 from quorumhash.bench.weighting import automatic_weights
 from quorumhash.corruption import Damaged
 from quorumhash.datasets import Dataset, load_dataset, thinned, validation_cut
 from quorumhash.errors import ParameterError, QuorumHashError, RunFileError, RunFileWarning
 from quorumhash.experiment import Outcome, damaged_data, empty_outcome, run_setting
 
+Key = TypeVar("Key")
 Value = TypeVar("Value")
-DatasetKey = tuple[str, int | None, bool]
+N_DATASETS = 4  # that are held at once; those of one panel follow each other
+SPLIT = "split"
 N_REMEMBERED = 2  # damaged views: those at work, and the undamaged ones between them
 
 
-def dataset_key(setting: Setting) -> DatasetKey:
-    """What two settings share when they are about the same rows, damaged or not."""
-    return setting.dataset, setting.max_rows, setting.is_validation
-
-
 class Datasets:
-    """Datasets by name, number of rows and cut, each loaded and thinned once."""
+    """Datasets by name, options, number of rows and cut, each loaded and thinned once while it is among the latest."""
 
     def __init__(self) -> None:
         self._loaded: dict[DatasetKey, Dataset] = {}
@@ -43,12 +40,14 @@ class Datasets:
     def get(self, setting: Setting) -> Dataset:
         """The dataset that the setting is about."""
         key = dataset_key(setting)
-        if key not in self._loaded:
-            dataset = load_dataset(setting.dataset)
-            if setting.is_validation:
-                dataset = validation_cut(dataset)
-            self._loaded[key] = dataset if setting.max_rows is None else thinned(dataset, setting.max_rows)
-        return self._loaded[key]
+        return _remembered(self._loaded, key, lambda: self._load(setting), N_DATASETS)
+
+    @staticmethod
+    def _load(setting: Setting) -> Dataset:
+        dataset = replace(load_dataset(setting.dataset, **setting.dataset_options), images=None)  # nobody looks at them
+        if setting.is_validation:
+            dataset = validation_cut(dataset)
+        return dataset if setting.max_rows is None else thinned(dataset, setting.max_rows)
 
 
 class Workbench:
@@ -84,11 +83,11 @@ class Workbench:
         )
 
 
-def _remembered(known: dict[str, Value], key: str, make: Callable[[], Value]) -> Value:
+def _remembered(known: dict[Key, Value], key: Key, make: Callable[[], Value], n_kept: int = N_REMEMBERED) -> Value:
     """What was made for the key, made now if it is not among the latest few."""
     if key not in known:
         known[key] = make()
-        for old in list(known)[:-N_REMEMBERED]:
+        for old in list(known)[:-n_kept]:
             del known[old]
     return known[key]
 
@@ -132,10 +131,14 @@ def _is_kept(folder: Path, setting: Setting, is_retry: bool) -> bool:
 
 
 def _require_datasets(settings: list[Setting]) -> None:
-    """Load every dataset once: a file that is not there is known before hours of work, not after."""
-    datasets = Datasets()
+    """Load every dataset once, in one split: a file that is not there is known before hours of work, not after."""
+    datasets, seen = Datasets(), set()
     for setting in settings:
-        datasets.get(setting)
+        options = {name: value for name, value in setting.dataset_options.items() if name != SPLIT}
+        key = dataset_key(replace(setting, dataset_options=options))
+        if key not in seen:
+            datasets.get(setting)
+            seen.add(key)
 
 
 def make_folder(folder: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from quorumhash.datasets.base import Dataset, thinned, validation_cut
 from quorumhash.datasets.cifar10 import load_cifar10
+from quorumhash.datasets.cifar10_mnist import load_cifar10_mnist
 from quorumhash.datasets.coco5 import load_coco5
 from quorumhash.datasets.digits import load_digits
 from quorumhash.datasets.fashion_mnist import load_fashion_mnist
@@ -21,6 +22,7 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "mfeat": load_mfeat,
     "coco5": load_coco5,
     "cifar10": load_cifar10,
+    "cifar10_mnist": load_cifar10_mnist,
     "mnist": load_mnist,
     "fashion_mnist": load_fashion_mnist,
     "nuswide": load_nuswide,
@@ -30,7 +32,8 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
 def load_dataset(name: str, **options: Any) -> Dataset:
     """The dataset of this name, one of DATASETS, with the options that it knows: none, most of them.
 
-    cifar10, mnist and fashion_mnist know views, damage, reading, rate, random_state and split; nuswide knows split.
+    cifar10, mnist and fashion_mnist know views, damage, reading, rate, random_state and split; coco5 knows views
+    and split, cifar10_mnist and nuswide know split.
 
     >>> len(load_dataset("digits").query_rows)
     297

@@ -12,6 +12,7 @@ WHAT = {
     "mfeat": "2,000 handwritten digits in six views; mfeat.npz",
     "coco5": "15,925 photographs in five views of two sources; coco5.npz",
     "cifar10": "60,000 photographs of 32 x 32 pixels: gist, words, colour",
+    "cifar10_mnist": "learned on CIFAR-10, searched in MNIST: gist, words; needs both",
     "mnist": "70,000 handwritten digits of 28 x 28 pixels: gist, words, pixels",
     "fashion_mnist": "70,000 pictures of clothes, 28 x 28 pixels: gist, words, pixels",
     "nuswide": "269,648 photographs in three views, 81 concepts; your own copy",
@@ -38,6 +39,8 @@ def is_here(name: str) -> bool:
     if name == "cifar10":
         folders = (f"{cifar10.FOLDER}/{cifar10.BATCHES[0]}.bin",)
         return find(name, *folders, cifar10.ARCHIVE, cifar10.PACKAGE) is not None
+    if name == "cifar10_mnist":
+        return is_here("cifar10") and is_here("mnist")
     if name == "nuswide":
         return any(path.is_dir() for own in own_folders(name) for path in (own, own.with_name(nuswide.OTHER_NAME)))
     if name in SOURCES:
