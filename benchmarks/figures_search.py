@@ -53,8 +53,8 @@ def durability() -> str:
     return text + f"\nKilled while saving: {killed}. `{report['command']}`, `benchmarks/results/durability.json`\n"
 
 
-def search_nearest() -> str:
-    report = results("hamming_search")
+def search_nearest(name: str = "hamming_search") -> str:
+    report = results(name)
     rows = []
     for row in report["nearest"]:
         if "queries_per_second" not in row:
@@ -131,6 +131,7 @@ FIGURES = {
     "stores": stores,
     "durability": durability,
     "search_nearest": search_nearest,
+    "search_nearest_avx512": lambda: search_nearest("hamming_search_avx512"),
     "search_radius": search_radius,
     "search_multi_index": search_multi_index,
 }
