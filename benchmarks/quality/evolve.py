@@ -100,7 +100,8 @@ def main() -> None:
     report: dict[str, Any] = {"datasets": {}}
     report |= {
         "what": f"{given.bits} bits, undamaged, 1 seed; recall of the 10 nearest among the first 10 (COCO-5 100)",
-        "command": f"python benchmarks/quality/evolve.py --bits {given.bits} --out {given.out}",
+        "command": f"python benchmarks/quality/evolve.py --bits {given.bits} "
+        f"--datasets {' '.join(given.datasets)} --out {given.out}",
         "provenance": provenance(threads_wanted()),
     }
     for name in given.datasets:
