@@ -26,6 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 BELIEVED = 0.5  # a posterior from here on, and a view is left as it is
 ALIKE = 0.2  # of the best view's trust: doubted much like it
 RIDGE = 1e-2  # of the mean variance
+RIDGES = (0.01, 0.1, 1.0)  # the same, tried for a new view: few rows need more
 LINKED = 5.0
 
 
@@ -62,20 +63,18 @@ def extend_repair(model: RepairModel, joined: FloatArray, coordinates: FloatArra
 
     What the views so far predict of each other does not change: with the new view integrated out it is the same model.
     `joined` (s, q) are repaired rows, `coordinates` (s, k) those of the new view, `weights` (s,) the trust in it. R is
-    measured on rows that B was not learned from.
+    measured on rows that B was not learned from, and so is the ridge.
     """
     total = max(float(weights.sum()), 1e-300)
     mean = weights @ coordinates / total
     square = float(weights @ ((coordinates - mean) ** 2).sum(axis=1)) / total
     factor = 1.0 / np.sqrt(square) if square > 0 else 1.0
     new = (coordinates - mean) * factor
-    residuals = np.empty_like(new)
-    halves = np.arange(len(new)) % 2 == 0
-    for half in (halves, ~halves):
-        residuals[half] = new[half] - joined[half] @ _ridge(joined[~half], new[~half], weights[~half])
+    tried = [(ridge, _held_out(joined, new, weights, ridge)) for ridge in RIDGES]
+    ridge, residuals = min(tried, key=lambda one: float(weights @ (one[1] ** 2).sum(axis=1)))
     noise = (residuals * weights[:, None]).T @ residuals / total
     noise += RIDGE * max(float(np.trace(noise)) / len(noise), 1e-12) * np.eye(len(noise))
-    told, certainty = _ridge(joined, new, weights).T, np.linalg.inv(noise)
+    told, certainty = _ridge(joined, new, weights, ridge).T, np.linalg.inv(noise)
     precision = np.block(
         [[model.precision + told.T @ certainty @ told, -told.T @ certainty], [-certainty @ told, certainty]]
     )
@@ -87,10 +86,19 @@ def extend_repair(model: RepairModel, joined: FloatArray, coordinates: FloatArra
     )
 
 
-def _ridge(rows: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArray:
+def _held_out(rows: FloatArray, target: FloatArray, weights: FloatArray, ridge: float) -> FloatArray:
+    """Residuals of every row by what was learned from the other half of the rows."""
+    residuals = np.empty_like(target)
+    halves = np.arange(len(rows)) % 2 == 0
+    for half in (halves, ~halves):
+        residuals[half] = target[half] - rows[half] @ _ridge(rows[~half], target[~half], weights[~half], ridge)
+    return residuals
+
+
+def _ridge(rows: FloatArray, target: FloatArray, weights: FloatArray, ridge: float) -> FloatArray:
     gram = (rows * weights[:, None]).T @ rows
-    ridge = RIDGE * max(float(np.trace(gram)) / len(gram), 1e-300)
-    return np.asarray(np.linalg.solve(gram + ridge * np.eye(len(gram)), (rows * weights[:, None]).T @ target))
+    floor = ridge * max(float(np.trace(gram)) / len(gram), 1e-300)
+    return np.asarray(np.linalg.solve(gram + floor * np.eye(len(gram)), (rows * weights[:, None]).T @ target))
 
 
 def shares_kept(trust: Any, limits: Any = 1.0) -> Any:

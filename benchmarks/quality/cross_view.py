@@ -72,7 +72,8 @@ def main() -> None:
     report: dict[str, Any] = {"datasets": {}}
     report |= {
         "what": f"MAP, {given.bits} bits, undamaged, 1 seed; queries with one view, database with all or one other",
-        "command": f"python benchmarks/quality/cross_view.py --bits {given.bits} --out {given.out}",
+        "command": f"python benchmarks/quality/cross_view.py --bits {given.bits} "
+        f"--datasets {' '.join(given.datasets)} --out {given.out}",
         "provenance": provenance(threads_wanted()),
     }
     for name in given.datasets:
