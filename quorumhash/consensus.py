@@ -139,8 +139,9 @@ def solve_consensus(
         shrinkage = shrink_singular_values(spectrum, weights.alpha / state.penalty, RANK_FLOOR * state.norm)
         if weights.is_coupled and sweep % SWEEPS_PER_TARGET == 0:
             goal = _new_goal(state, factors, sums, n_bits, weights, engine)
-        nuclear_norm = _nuclear_norm(sums, state.kernel.n_rows)
-        state, facts = _sweep(state, kernels, shrinkage, goal, weights, engine)
+        state, told = _sweep(state, kernels, shrinkage, goal, weights, engine)
+        nuclear_norm = _nuclear_norm(sums, state.kernel.n_rows)  # of before; a device is still at the sweep meanwhile
+        facts = _facts(engine.get(told), goal, weights)
         facts["objective"] += weights.alpha * nuclear_norm
         facts |= {"rank": float(shrinkage.rank), "seconds": time.perf_counter() - started}
         history.append(facts)
@@ -222,20 +223,22 @@ def _sweep(
     goal: Goal | None,
     weights: Weights,
     engine: Engine,
-) -> tuple[State, dict[str, float]]:
-    """One sweep of the ADMM over all rows; the facts are those of the state it started from, less the rank's cost."""
+) -> tuple[State, Rows]:
+    """One sweep of the ADMM over all rows, and what its blocks tell of the state it started from (see `_facts`)."""
     next_penalty = min(PENALTY_GROWTH * state.penalty, state.largest_penalty)
     move = shrinkage.operator - np.eye(len(shrinkage.operator))
     sweep = Sweep(move, weights.lambda_ / state.penalty, state.penalty, state.penalty / next_penalty)
     pull, targets = (goal.pull, goal.targets) if goal else (None, None)
     old = [state.kernel, *state.duals]
-    *new, facts = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old)
-    residuals, errors, misfits = engine.get(facts).T
+    *new, told = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old)
+    return State(new[0], tuple(new[1:]), next_penalty, state.largest_penalty, state.norm), told
+
+
+def _facts(told: FloatArray, goal: Goal | None, weights: Weights) -> dict[str, float]:
+    """Largest residual of the sweep, and the objective before it less the rank's cost; `told` (n_blocks, 3)."""
+    residuals, errors, misfits = told.T
     objective = weights.lambda_ * errors.sum() + (goal.fixed_cost + weights.beta * misfits.sum() if goal else 0.0)
-    return State(new[0], tuple(new[1:]), next_penalty, state.largest_penalty, state.norm), {
-        "objective": float(objective),
-        "residual": float(residuals.max()),
-    }
+    return {"objective": float(objective), "residual": float(residuals.max())}
 
 
 def _is_done(history: Sequence[dict[str, float]], tol: float) -> bool:

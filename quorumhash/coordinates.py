@@ -131,7 +131,7 @@ def scaled_and_completed(components: Components, block: Any) -> Any:
     scaling = components.scaling
     values = (xp.astype(block, xp.float64) - scaling.mean) * scaling.factor
     missing = xp.isnan(values)
-    values = xp.clip(xp.where(missing, 0.0, values), -LARGEST_SCALED, LARGEST_SCALED)
+    values = xp.where(missing, 0.0, values).clip(-LARGEST_SCALED, LARGEST_SCALED)
     holed = xp.any(missing, axis=1)
     if xp.any(holed):
         part = _completed(values[holed], missing[holed], components.directions, components.variances)
@@ -147,7 +147,7 @@ def coordinate_rows(components: Components, values: Any) -> Any:
 def signature_rows(components: Components, values: Any) -> Any:
     """Signature and grain (n, s + g) of completed rows."""
     xp = array_namespace(values)
-    levelled = xp.clip(values * components.levels, -LARGEST_DEVIATION, LARGEST_DEVIATION)
+    levelled = (values * components.levels).clip(-LARGEST_DEVIATION, LARGEST_DEVIATION)
     return xp.concat([levelled @ components.signature, levelled @ components.grain], axis=1)
 
 

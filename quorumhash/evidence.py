@@ -237,11 +237,10 @@ def learn_pair(
 
 def pair_evidence(pair: PairTest, first: Any, second: Any) -> Any:
     """Log odds (n,) that the rows of two views belong together."""
-    xp = array_namespace(first)
     u = first[:, : pair.left.shape[0]] @ pair.left - pair.left_offset
     v = second[:, : pair.right.shape[0]] @ pair.right - pair.right_offset
     odds = pair.base + (u * v) @ pair.product - (u**2 + v**2) @ pair.square
-    return xp.clip(odds, -LARGEST_EVIDENCE, LARGEST_EVIDENCE)
+    return odds.clip(-LARGEST_EVIDENCE, LARGEST_EVIDENCE)
 
 
 def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

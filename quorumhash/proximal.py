@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_numpy_array
 
 from quorumhash.engines import Engine, Rows
 
@@ -28,7 +28,7 @@ def row_shrinkage(block: Any, threshold: float) -> Any:
     """The factor in [0, 1] by which shrink_rows multiplies every row, (n,)."""
     xp = array_namespace(block)
     norms = row_norms(block)
-    return xp.clip(1.0 - threshold / xp.where(norms > 0, norms, 1.0), 0.0, None)
+    return (1.0 - threshold / xp.where(norms > 0, norms, 1.0)).clip(0.0, None)
 
 
 def shrink_entries(block: Any, threshold: float) -> Any:
@@ -37,13 +37,14 @@ def shrink_entries(block: Any, threshold: float) -> Any:
     >>> shrink_entries(np.array([[3.0, -0.5]]), 1.0)
     array([[2., 0.]])
     """
-    return block - array_namespace(block).clip(block, -threshold, threshold)
+    return block - block.clip(-threshold, threshold)
 
 
 def row_norms(block: Any) -> Any:
     """Euclidean norm of every row, (n,)."""
-    xp = array_namespace(block)
-    return xp.sqrt(xp.einsum("ij,ij->i", block, block))
+    if is_numpy_array(block):
+        return np.sqrt(np.einsum("ij,ij->i", block, block))
+    return array_namespace(block).linalg.vector_norm(block, axis=1)  # einsum is a product of batches there, and slow
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,17 @@ def squared_distances(block: Any, points: Any) -> Any:
     >>> squared_distances(np.array([[0.0, 3.0]]), np.array([[4.0, 0.0], [0.0, 3.0]]))
     array([[25.,  0.]])
     """
-    xp = array_namespace(block)
     distances = block @ points.T
     distances *= -2.0
-    distances += xp.einsum("ij,ij->i", block, block)[:, None]
-    distances += xp.einsum("ij,ij->i", points, points)[None, :]
-    return xp.clip(distances, 0.0, None)
+    distances += _squared_lengths(block)[:, None]
+    distances += _squared_lengths(points)[None, :]
+    return distances.clip(0.0, None)
+
+
+def _squared_lengths(block: Any) -> Any:
+    if is_numpy_array(block):
+        return np.einsum("ij,ij->i", block, block)
+    return (block * block).sum(1)  # einsum is a product of batches there, and slow
 
 
 def rbf_kernel(squares: Any, bandwidth: float) -> Any:

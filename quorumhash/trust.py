@@ -60,7 +60,7 @@ def doubt_rows(model: TrustModel, *signatures: Any) -> Any:
     """What density says against each row, (n, M): 0, or how far its log p-value falls below that of a doubtful row."""
     xp = array_namespace(signatures[0])
     columns = [
-        xp.clip(log_p_rows(curve, -density_deviations(view, rows)) - float(np.log(DOUBTFUL)), -30.0, 0.0)
+        (log_p_rows(curve, -density_deviations(view, rows)) - float(np.log(DOUBTFUL))).clip(-30.0, 0.0)
         for view, curve, rows in zip(model.views, model.densities, signatures, strict=True)
     ]
     return xp.stack(columns, axis=1)
@@ -104,7 +104,7 @@ def count_votes(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any
             a, b = pair.first, pair.second
             columns[a], columns[b] = columns[a] + link * own[b], columns[b] + link * own[a]
         votes = xp.stack(columns, axis=1) + doubts / model.slopes
-        trust = 1.0 / (1.0 + xp.exp(-xp.clip(votes * model.slopes + model.log_odds, -30.0, 30.0)))
+        trust = 1.0 / (1.0 + xp.exp(-(votes * model.slopes + model.log_odds).clip(-30.0, 30.0)))
         voters = free * trust
     return xp.where(out, NO_TRUST, trust), votes
 

@@ -86,14 +86,27 @@ def test_reused_rows_may_be_overwritten_but_not_the_users(engine):
 @extra
 def test_rows_beyond_the_budget_are_kept_on_the_host():
     with PretendedDevice():
-        engine = PretendedEngine(block_rows=25, memory_budget=1000)
+        engine = PretendedEngine(block_rows=25, memory_budget=X.nbytes)
         rows = engine.map_rows(lambda block: block + 1, engine.put(X))
         assert all(is_there(block) for block in rows.blocks)
-        engine.used = 1001
+        engine.used = X.nbytes
         more = engine.map_rows(lambda block: block + 1, rows)
         assert not any(is_there(block) for block in more.blocks)
         engine.used = 0
         assert all(is_there(block) for block in engine.map_rows(lambda block: block + 1, more).blocks)
+        np.testing.assert_array_equal(engine.get(more), X + 1 + 1)
+
+
+@extra
+def test_a_walk_keeps_as_many_blocks_on_the_device_as_fit_and_reused_ones_make_room():
+    with PretendedDevice():
+        engine = PretendedEngine(block_rows=25, memory_budget=2 * X[:25].nbytes)
+        rows = engine.map_rows(lambda block: block + 1, engine.put(X))
+        kept = [True, True, False, False, False]
+        assert [is_there(block) for block in rows.blocks] == kept
+        engine.used = engine.memory_budget
+        more = engine.map_rows(lambda block: block + 1, rows, reuse=[rows])
+        assert [is_there(block) for block in more.blocks] == kept
         np.testing.assert_array_equal(engine.get(more), X + 1 + 1)
 
 

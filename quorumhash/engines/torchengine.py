@@ -20,8 +20,10 @@ from quorumhash.errors import MissingExtraError, ParameterError
 from quorumhash.matrices import Matrix, dense_rows
 from quorumhash.tensors import host_array, is_tensor
 
-SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 32_768  # rows, on a device
-ROW_COPIES, ROW_NUMBERS = 8, 4096  # a row in work: its features some eight times over, kernels and targets; float64
+SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 131_072  # rows, on a device: every block costs the host some hundred calls
+# a row in work at most: its features some four times over, and kernels, ties to 3,000 landmarks or targets; float64
+ROW_COPIES, ROW_NUMBERS = 4, 8192
+BLOCKS_AT_ONCE = 2  # where results are needed a part at a time
 SHARE_IN_WORK = 0.5  # of the budget; the rest is for what is kept
 SMALL_SHARE = 1 / 64  # of the budget: a matrix of the host that is so small is copied once, not for every walk
 N_CACHED = 8  # models whose tensors are kept for the next call
@@ -55,7 +57,7 @@ class TorchEngine(Engine):
     device : str
         "cpu", "cuda" or "cuda:0", "cuda:1", ...
     block_rows : int, optional
-        Rows per block; where not given, as many as the memory budget allows, up to 32,768 (on "cpu" as many as the
+        Rows per block; where not given, as many as the memory budget allows, up to 131,072 (on "cpu" as many as the
         threads engine takes).
     memory_budget : int, optional
         Bytes of device memory to take beyond what is in use already; default: half of what is free. Rows made by
@@ -91,6 +93,7 @@ class TorchEngine(Engine):
         self._precisions: list[str] = []
         self._cache: dict[int, tuple[Any, Any]] = {}
         self._used_before = self._bytes_used()
+        self._room = 0.0  # bytes that the walk at hand may still keep on the device
 
     def _checked_device(self, name: str) -> Any:
         torch = self._torch
@@ -130,7 +133,7 @@ class TorchEngine(Engine):
     @property
     def rows_at_once(self) -> int:
         """Some blocks."""
-        return 4 * self._rows_per_block(1 << 40)
+        return BLOCKS_AT_ONCE * self._rows_per_block(1 << 40)
 
     def put(self, matrix: Any) -> Rows:
         """Keep a reference."""
@@ -151,6 +154,8 @@ class TorchEngine(Engine):
 
     def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
         """Apply a function to one block after the other."""
+        if self.device.type != "cpu":  # asked once, and counted from there: the device's allocator is slow to answer
+            self._room = self._budget() - (self._bytes_used() - self._used_before)
         results = [
             tuple(map(self._kept, result)) if isinstance(result, tuple) else self._kept(result)
             for result in self._results(function, arguments, reuse)
@@ -205,6 +210,8 @@ class TorchEngine(Engine):
 
     def _given(self, rows: Rows, i: int, is_reused: bool) -> Any:
         held = _own(rows)
+        if is_reused and isinstance(held, _Made) and held.blocks[i].device == self.device:
+            self._room += held.blocks[i].nbytes
         block = self._block(held, i)
         if not is_reused:
             return block
@@ -228,9 +235,10 @@ class TorchEngine(Engine):
 
     def _kept(self, block: Any) -> Any:
         """A block that map_rows made, on the host where the device's budget is used up."""
-        if self.device.type == "cpu":
-            return block
-        return block if self._bytes_used() - self._used_before <= self._budget() else block.cpu()
+        if self.device.type != "cpu" and block.nbytes > self._room:
+            return block.cpu()
+        self._room -= block.nbytes
+        return block
 
     def _bytes_used(self) -> int:
         return int(self._torch.cuda.memory_allocated(self.device)) if self.device.type == "cuda" else 0
