@@ -135,9 +135,10 @@ def solve_consensus(
     shrinkage, goal = None, None
     history: list[dict[str, float]] = []
     for sweep in range(max_iter):
-        spectrum, sums = _sums(state, factors, engine)
+        has_new_targets = weights.is_coupled and sweep % SWEEPS_PER_TARGET == 0
+        spectrum, sums = _sums(state, factors, engine, for_targets=has_new_targets)
         shrinkage = shrink_singular_values(spectrum, weights.alpha / state.penalty, RANK_FLOOR * state.norm)
-        if weights.is_coupled and sweep % SWEEPS_PER_TARGET == 0:
+        if has_new_targets:
             goal = _new_goal(state, factors, sums, n_bits, weights, engine)
         state, told = _sweep(state, kernels, shrinkage, goal, weights, engine)
         nuclear_norm = _nuclear_norm(sums, state.kernel.n_rows)  # of before; a device is still at the sweep meanwhile
@@ -150,21 +151,22 @@ def solve_consensus(
         if _is_done(history, tol):
             break
     spectrum, sums = _sums(state, factors, engine)
-    targets = _solve(factors, sums, n_bits, weights)
+    targets = _solve(factors, sums, n_bits, weights, engine)
     basis = shrinkage.basis if shrinkage else shrink_singular_values(spectrum, 0.0, RANK_FLOOR * state.norm).basis
     return Consensus(state.kernel, targets.projection, targets.bias, basis, history)
 
 
-def _solve(factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights) -> Targets:
-    return solve_targets(factors, sums, n_bits, beta=weights.beta, delta=weights.delta)
+def _solve(factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights, engine: Engine) -> Targets:
+    return solve_targets(factors, sums, n_bits, beta=weights.beta, delta=weights.delta, engine=engine)
 
 
 def _new_goal(
     state: State, factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights, engine: Engine
 ) -> Goal:
-    targets = _solve(factors, sums, n_bits, weights)
+    targets = _solve(factors, sums, n_bits, weights, engine)
     rows = engine.map_rows(target_rows, state.kernel, targets, factors.sizes, *factors.walked())
-    curvature = 2.0 * weights.beta * float(np.linalg.norm(targets.projection, 2)) ** 2
+    squares = np.linalg.eigvalsh(targets.projection.T @ targets.projection)  # of W's singular values
+    curvature = 2.0 * weights.beta * float(squares[-1])
     pull = Pull(targets.projection, targets.bias, weights.beta, curvature)
     return Goal(rows, pull, targets.objective - weights.beta * targets.misfit)
 
@@ -199,16 +201,22 @@ def _gram(block: Any) -> Any:
     return block.T @ block
 
 
-def _sums(state: State, factors: GraphFactors, engine: Engine) -> tuple[FloatArray, KernelSums]:
-    """One pass: the Gram matrix of Khat - dual_0 for the singular-value step, and the sums of the target step."""
-    spectrum, gram, sums, cross = engine.sum_rows(
-        _sum_block, factors.sizes, state.kernel, state.duals[0], *factors.walked()
-    )
-    return spectrum, kernel_sums(gram, sums, cross, factors, state.kernel.n_rows)
+def _sums(
+    state: State, factors: GraphFactors, engine: Engine, *, for_targets: bool = True
+) -> tuple[FloatArray, KernelSums]:
+    """One pass: the Gram matrix of Khat - dual_0 for the singular-value step, and the sums of the target step.
+
+    What only the target step needs of the graphs, [G]^T K, is empty where there is none: it costs more than the rest.
+    """
+    sizes, walked = (factors.sizes, factors.walked()) if for_targets else ((), [])
+    spectrum, gram, sums, cross = engine.sum_rows(_sum_block, sizes, state.kernel, state.duals[0], *walked)
+    means = factors.means if for_targets else np.empty(0)
+    return spectrum, kernel_sums(gram, sums, cross, means, state.kernel.n_rows)
 
 
 def _sum_block(sizes: tuple[int, ...], kernel: Any, dual: Any, *pairs: Any) -> Any:
-    return _gram(kernel - dual), _gram(kernel), kernel.sum(0), cross_sums(sizes, kernel, *pairs)
+    cross = cross_sums(sizes, kernel, *pairs) if sizes else kernel[:0]
+    return _gram(kernel - dual), _gram(kernel), kernel.sum(0), cross
 
 
 def _nuclear_norm(sums: KernelSums, n_rows: int) -> float:

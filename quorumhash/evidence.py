@@ -23,6 +23,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, is_number, require
+from quorumhash.similarity import squared_lengths
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -143,10 +144,12 @@ def learn_view(
     view = _whitened_view(rows, n_signature, weights, probes, points)
     if not usable.any():
         return view
-    apart = (log_lengths(view, rows) > _cluster_limits(log_lengths(view, rows[usable]))).any(axis=1)
+    lengths = log_lengths(view, rows)
+    apart = (lengths > _cluster_limits(lengths[usable])).any(axis=1)
     if apart.any():  # a cluster of its own far above the rest would widen every spread it is measured by
         view = _whitened_view(rows, n_signature, np.where(apart, 0.0, weights), probes, points)
-    lengths = log_lengths(view, rows[usable])
+        lengths = log_lengths(view, rows)
+    lengths = lengths[usable]
     limits = _cluster_limits(lengths)
     modes = np.array([_half_sample_mode(np.sort(lengths[:, i])[: (len(lengths) + 1) // 2]) for i in range(2)])
     below = [mode - column[column < mode] for mode, column in zip(modes, lengths.T, strict=True)]
@@ -203,9 +206,10 @@ def log_lengths(view: ViewTests, rows: Any) -> Any:
     """Log lengths of whitened signature and grain, (n, 2)."""
     xp = array_namespace(rows)
     n_signature = view.mean.shape[0]
-    signature = (rows[:, :n_signature] - view.mean) @ view.whitening
+    signature = rows[:, :n_signature] @ view.whitening
+    signature -= view.mean @ view.whitening
     grain = (rows[:, n_signature:] - view.grain_mean) / view.grain_spread
-    return 0.5 * xp.log(xp.stack([xp.sum(signature**2, axis=1), xp.sum(grain**2, axis=1)], axis=1) + 1e-24)
+    return 0.5 * xp.log(xp.stack([squared_lengths(signature), squared_lengths(grain)], axis=1) + 1e-24)
 
 
 def density_deviations(view: ViewTests, rows: Any) -> Any:
@@ -247,8 +251,9 @@ def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatAr
     """Weighted mean (s,) and covariance (s, s)."""
     total = max(float(weights.sum()), 1e-300)
     mean = weights @ rows / total
-    centred = rows - mean
-    return mean, (centred * weights[:, None]).T @ centred / total
+    spread = rows - mean
+    spread *= np.sqrt(weights)[:, None]
+    return mean, spread.T @ spread / total  # a matrix by itself: half of the work of a product
 
 
 def _whitening(covariance: FloatArray, ridge: float) -> FloatArray:

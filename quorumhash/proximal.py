@@ -10,6 +10,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, is_numpy_array
 
 from quorumhash.engines import Engine, Rows
+from quorumhash.engines.threads import one_blas_thread
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -100,10 +101,11 @@ def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps
     rotation; each step lowers |B - V R|, in float64.
     """
     rotation, _ = np.linalg.qr(engine.random(seed).standard_normal((n_bits, n_bits)))
-    for _ in range(n_steps):
-        bits_by_scores = engine.sum_rows(_signs_times_scores, scores, rotation)
-        left, _, right = np.linalg.svd(bits_by_scores)
-        rotation = (left @ right).T
+    with one_blas_thread():
+        for _ in range(n_steps):
+            bits_by_scores = engine.sum_rows(_signs_times_scores, scores, rotation)
+            left, _, right = np.linalg.svd(bits_by_scores)
+            rotation = (left @ right).T
     return rotation
 
 

@@ -58,12 +58,17 @@ class TrustModel:
 
 def doubt_rows(model: TrustModel, *signatures: Any) -> Any:
     """What density says against each row, (n, M): 0, or how far its log p-value falls below that of a doubtful row."""
-    xp = array_namespace(signatures[0])
+    tests = zip(model.views, signatures, strict=True)
+    return doubts_of(model.densities, [density_deviations(view, rows) for view, rows in tests])
+
+
+def doubts_of(densities: Sequence[Curve], deviations: Sequence[Any]) -> Any:
+    """The same from the density deviations (n,) of every view."""
     columns = [
-        (log_p_rows(curve, -density_deviations(view, rows)) - float(np.log(DOUBTFUL))).clip(-30.0, 0.0)
-        for view, curve, rows in zip(model.views, model.densities, signatures, strict=True)
+        (log_p_rows(curve, -part) - float(np.log(DOUBTFUL))).clip(-30.0, 0.0)
+        for curve, part in zip(densities, deviations, strict=True)
     ]
-    return xp.stack(columns, axis=1)
+    return array_namespace(deviations[0]).stack(columns, axis=1)
 
 
 def _mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:

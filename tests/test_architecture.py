@@ -14,9 +14,9 @@ LEVELS = [
         "steps.simplex", "steps.thresholds", "supervision", "tensors",
     },
     {
-        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download", "evaluation",
-        "features.opencv", "features.pictures", "hashers.labels", "hashers.plain", "index.rescoring",
-        "index.writerlock", "matrices", "modelfile", "patches", "similarity",
+        "_drawing", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "datasets.download",
+        "engines.torchrows", "evaluation", "features.opencv", "features.pictures", "hashers.labels", "hashers.plain",
+        "index.rescoring", "index.writerlock", "matrices", "modelfile", "patches", "similarity",
     },
     {
         "_native.fallback", "engines.threads", "engines.torchengine", "features.colour_moments", "features.gist",

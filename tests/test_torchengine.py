@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from quorumhash import ITQHasher, QuorumHasher, Views, load_dataset
-from quorumhash.engines import Rows, open_engine
+from quorumhash.engines import Rows, open_engine, torchengine
 from quorumhash.engines.torchengine import TorchEngine
 from quorumhash.errors import MissingExtraError, ParameterError, ViewsError
 
@@ -120,6 +120,19 @@ def test_blocks_follow_the_budget_and_the_width():
             sizes.append(engine._rows_per_block(10**9))
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == 4
+
+
+@extra
+def test_eigenpairs_of_a_device_are_those_of_the_host(monkeypatch):
+    monkeypatch.setattr(torchengine, "DEVICE_EIGH", 20)
+    for size in (19, 40):
+        factor = np.random.default_rng(size).standard_normal((size, size))
+        matrix = factor @ np.diag(np.arange(size)) @ factor.T
+        expected, vectors = np.linalg.eigh(matrix)
+        with PretendedDevice():
+            found = PretendedEngine(memory_budget=1e9).largest_eigenpairs(matrix, 5)
+        np.testing.assert_allclose(found[0], expected[-5:])
+        np.testing.assert_allclose(np.abs((found[1] * vectors[:, -5:]).sum(axis=0)), np.ones(5))
 
 
 @extra
