@@ -135,13 +135,15 @@ def scaled_and_completed(components: Components, block: Any) -> Any:
     """Rows (n, d) centred, scaled, missing values filled in from the others of their row; float64."""
     xp = array_namespace(block)
     scaling = components.scaling
-    values = (xp.astype(block, xp.float64) - scaling.mean) * scaling.factor
+    # a float32 block less a float64 mean is float64 in one pass
+    values = (block if block.dtype == xp.float32 else xp.astype(block, xp.float64, copy=False)) - scaling.mean
+    values *= scaling.factor
     missing = xp.isnan(values)
-    values = xp.where(missing, 0.0, values).clip(-LARGEST_SCALED, LARGEST_SCALED)
     holed = xp.any(missing, axis=1)
-    if xp.any(holed):
-        part = _completed(values[holed], missing[holed], components.directions, components.variances)
-        values[holed] = part
+    if not xp.any(holed):
+        return values.clip(-LARGEST_SCALED, LARGEST_SCALED)
+    values = xp.where(missing, 0.0, values).clip(-LARGEST_SCALED, LARGEST_SCALED)
+    values[holed] = _completed(values[holed], missing[holed], components.directions, components.variances)
     return values
 
 
@@ -154,7 +156,7 @@ def signature_rows(components: Components, values: Any) -> Any:
     """Signature and grain (n, s + g) of completed rows."""
     xp = array_namespace(values)
     levelled = (values * components.levels).clip(-LARGEST_DEVIATION, LARGEST_DEVIATION)
-    return xp.concat([levelled @ components.signature, levelled @ components.grain], axis=1)
+    return levelled @ xp.concat([components.signature, components.grain], axis=1)
 
 
 def check_components(components: Any, width: int) -> None:
