@@ -10,6 +10,8 @@ rows into something small. Six verbs say all of it; the solvers use nothing else
     take_rows(rows, positions)      some rows on the host, dense
     random(seed)                    a generator; all draws are made on the host, so every engine sees the same ones
 
+Beside them, `largest_eigenpairs` decomposes one small host matrix, on the host or where that is quicker.
+
 Arguments that are Rows are walked block by block, in step; every other argument (a small matrix, a number, a
 dataclass or tuple of them, None) goes whole to every block, its arrays turned into the engine's. Rows with equally many
 rows are cut alike. A function is ordinary array code over its block's namespace
