@@ -159,9 +159,9 @@ def log_p_rows(curve: Curve, statistic: Any) -> Any:
     xp = array_namespace(statistic)
     x, y = xp.asarray(curve.statistic), xp.asarray(curve.log_p)
     statistic = statistic + 0.0  # on its own, no longer a column of a table: torch warns of those
-    at = xp.clip(xp.searchsorted(x, statistic, side="right") - 1, 0, x.shape[0] - 2)
-    share = xp.clip((statistic - x[at]) / (x[at + 1] - x[at]), 0.0, 1.0)
-    return xp.clip(y[at] + share * (y[at + 1] - y[at]), None, 0.0)
+    at = (xp.searchsorted(x, statistic, side="right") - 1).clip(0, x.shape[0] - 2)
+    share = ((statistic - x[at]) / (x[at + 1] - x[at])).clip(0.0, 1.0)
+    return (y[at] + share * (y[at + 1] - y[at])).clip(None, 0.0)
 
 
 def check_curve(curve: Any) -> None:

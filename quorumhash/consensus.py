@@ -135,12 +135,14 @@ def solve_consensus(
     shrinkage, goal = None, None
     history: list[dict[str, float]] = []
     for sweep in range(max_iter):
-        spectrum, sums = _sums(state, factors, engine)
+        has_new_targets = weights.is_coupled and sweep % SWEEPS_PER_TARGET == 0
+        spectrum, sums = _sums(state, factors, engine, for_targets=has_new_targets)
         shrinkage = shrink_singular_values(spectrum, weights.alpha / state.penalty, RANK_FLOOR * state.norm)
-        if weights.is_coupled and sweep % SWEEPS_PER_TARGET == 0:
+        if has_new_targets:
             goal = _new_goal(state, factors, sums, n_bits, weights, engine)
-        nuclear_norm = _nuclear_norm(sums, state.kernel.n_rows)
-        state, facts = _sweep(state, kernels, shrinkage, goal, weights, engine)
+        state, told = _sweep(state, kernels, shrinkage, goal, weights, engine)
+        nuclear_norm = _nuclear_norm(sums, state.kernel.n_rows)  # of before; a device is still at the sweep meanwhile
+        facts = _facts(engine.get(told), goal, weights)
         facts["objective"] += weights.alpha * nuclear_norm
         facts |= {"rank": float(shrinkage.rank), "seconds": time.perf_counter() - started}
         history.append(facts)
@@ -149,21 +151,22 @@ def solve_consensus(
         if _is_done(history, tol):
             break
     spectrum, sums = _sums(state, factors, engine)
-    targets = _solve(factors, sums, n_bits, weights)
+    targets = _solve(factors, sums, n_bits, weights, engine)
     basis = shrinkage.basis if shrinkage else shrink_singular_values(spectrum, 0.0, RANK_FLOOR * state.norm).basis
     return Consensus(state.kernel, targets.projection, targets.bias, basis, history)
 
 
-def _solve(factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights) -> Targets:
-    return solve_targets(factors, sums, n_bits, beta=weights.beta, delta=weights.delta)
+def _solve(factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights, engine: Engine) -> Targets:
+    return solve_targets(factors, sums, n_bits, beta=weights.beta, delta=weights.delta, engine=engine)
 
 
 def _new_goal(
     state: State, factors: GraphFactors, sums: KernelSums, n_bits: int, weights: Weights, engine: Engine
 ) -> Goal:
-    targets = _solve(factors, sums, n_bits, weights)
+    targets = _solve(factors, sums, n_bits, weights, engine)
     rows = engine.map_rows(target_rows, state.kernel, targets, factors.sizes, *factors.walked())
-    curvature = 2.0 * weights.beta * float(np.linalg.norm(targets.projection, 2)) ** 2
+    squares = np.linalg.eigvalsh(targets.projection.T @ targets.projection)  # of W's singular values
+    curvature = 2.0 * weights.beta * float(squares[-1])
     pull = Pull(targets.projection, targets.bias, weights.beta, curvature)
     return Goal(rows, pull, targets.objective - weights.beta * targets.misfit)
 
@@ -198,16 +201,22 @@ def _gram(block: Any) -> Any:
     return block.T @ block
 
 
-def _sums(state: State, factors: GraphFactors, engine: Engine) -> tuple[FloatArray, KernelSums]:
-    """One pass: the Gram matrix of Khat - dual_0 for the singular-value step, and the sums of the target step."""
-    spectrum, gram, sums, cross = engine.sum_rows(
-        _sum_block, factors.sizes, state.kernel, state.duals[0], *factors.walked()
-    )
-    return spectrum, kernel_sums(gram, sums, cross, factors, state.kernel.n_rows)
+def _sums(
+    state: State, factors: GraphFactors, engine: Engine, *, for_targets: bool = True
+) -> tuple[FloatArray, KernelSums]:
+    """One pass: the Gram matrix of Khat - dual_0 for the singular-value step, and the sums of the target step.
+
+    What only the target step needs of the graphs, [G]^T K, is empty where there is none: it costs more than the rest.
+    """
+    sizes, walked = (factors.sizes, factors.walked()) if for_targets else ((), [])
+    spectrum, gram, sums, cross = engine.sum_rows(_sum_block, sizes, state.kernel, state.duals[0], *walked)
+    means = factors.means if for_targets else np.empty(0)
+    return spectrum, kernel_sums(gram, sums, cross, means, state.kernel.n_rows)
 
 
 def _sum_block(sizes: tuple[int, ...], kernel: Any, dual: Any, *pairs: Any) -> Any:
-    return _gram(kernel - dual), _gram(kernel), kernel.sum(0), cross_sums(sizes, kernel, *pairs)
+    cross = cross_sums(sizes, kernel, *pairs) if sizes else kernel[:0]
+    return _gram(kernel - dual), _gram(kernel), kernel.sum(0), cross
 
 
 def _nuclear_norm(sums: KernelSums, n_rows: int) -> float:
@@ -222,20 +231,22 @@ def _sweep(
     goal: Goal | None,
     weights: Weights,
     engine: Engine,
-) -> tuple[State, dict[str, float]]:
-    """One sweep of the ADMM over all rows; the facts are those of the state it started from, less the rank's cost."""
+) -> tuple[State, Rows]:
+    """One sweep of the ADMM over all rows, and what its blocks tell of the state it started from (see `_facts`)."""
     next_penalty = min(PENALTY_GROWTH * state.penalty, state.largest_penalty)
     move = shrinkage.operator - np.eye(len(shrinkage.operator))
     sweep = Sweep(move, weights.lambda_ / state.penalty, state.penalty, state.penalty / next_penalty)
     pull, targets = (goal.pull, goal.targets) if goal else (None, None)
     old = [state.kernel, *state.duals]
-    *new, facts = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old)
-    residuals, errors, misfits = engine.get(facts).T
+    *new, told = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old)
+    return State(new[0], tuple(new[1:]), next_penalty, state.largest_penalty, state.norm), told
+
+
+def _facts(told: FloatArray, goal: Goal | None, weights: Weights) -> dict[str, float]:
+    """Largest residual of the sweep, and the objective before it less the rank's cost; `told` (n_blocks, 3)."""
+    residuals, errors, misfits = told.T
     objective = weights.lambda_ * errors.sum() + (goal.fixed_cost + weights.beta * misfits.sum() if goal else 0.0)
-    return State(new[0], tuple(new[1:]), next_penalty, state.largest_penalty, state.norm), {
-        "objective": float(objective),
-        "residual": float(residuals.max()),
-    }
+    return {"objective": float(objective), "residual": float(residuals.max())}
 
 
 def _is_done(history: Sequence[dict[str, float]], tol: float) -> bool:

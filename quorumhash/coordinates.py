@@ -59,7 +59,7 @@ def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
     """Learn one view from the sampled rows that have it, (s, d) with NaN where values are missing."""
     scaling, drawn = robust_scaling(np.asarray(block, dtype=np.float64))
     missing = np.isnan(drawn)
-    filled = np.where(missing, 0.0, drawn)
+    filled = np.where(missing, 0.0, drawn) if missing.any() else drawn
     directions, variances = _principal(filled, n_components)
     for _ in range(COMPLETION_ROUNDS if missing.any() else 0):
         filled = _completed(filled, missing, directions, variances)
@@ -74,26 +74,32 @@ def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
 
 def robust_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
     """Mean and factor as in scaling.py, and the scaled rows, after far rows were drawn in: one of them could be all."""
-    mean = _first_centre(block)
-    norms = np.sqrt(np.nansum((block - mean) ** 2, axis=1))
+    is_whole = not np.isnan(block).any()
+    total = np.sum if is_whole else np.nansum  # the same sums; the second copies what it adds up
+    mean = _first_centre(block, is_whole)
+    norms = np.sqrt(total((block - mean) ** 2, axis=1))
     limit = FARTHEST * float(np.median(norms[norms > 0])) if (norms > 0).any() else 1.0
     shrinking = np.minimum(1.0, limit / np.maximum(norms, 1e-300))[:, None]
     drawn = mean + (block - mean) * shrinking
-    mean = _column_means(drawn)
-    mean_square = float(np.nansum((drawn - mean) ** 2)) / len(block)
+    mean = _column_means(drawn, is_whole)
+    drawn -= mean
+    mean_square = float(total(drawn**2)) / len(block)
     factor = 1.0 / np.sqrt(mean_square) if mean_square > 0 else 1.0
-    return Scaling(mean, factor), (drawn - mean) * factor
+    drawn *= factor
+    return Scaling(mean, factor), drawn
 
 
-def _first_centre(block: FloatArray) -> FloatArray:
+def _first_centre(block: FloatArray, is_whole: bool) -> FloatArray:
     """The mean, or the median (d,) where far rows have carried the mean off: seen from there all rows are alike."""
-    mean, some = _column_means(block), block[:: 1 + len(block) // 1000]
+    mean, some = _column_means(block, is_whole), block[:: 1 + len(block) // 1000]
     median = np.nanmedian(np.where(np.isnan(some).all(axis=0), mean, some), axis=0)
     typical = float(np.median(np.sqrt(np.nansum((some - median) ** 2, axis=1))))
     return mean if np.linalg.norm(mean - median) <= typical else median
 
 
-def _column_means(block: FloatArray) -> FloatArray:
+def _column_means(block: FloatArray, is_whole: bool) -> FloatArray:
+    if is_whole:
+        return np.asarray(block.sum(axis=0) / len(block))
     means: FloatArray = np.nansum(block, axis=0) / np.maximum((~np.isnan(block)).sum(axis=0), 1)
     return means
 
@@ -129,13 +135,15 @@ def scaled_and_completed(components: Components, block: Any) -> Any:
     """Rows (n, d) centred, scaled, missing values filled in from the others of their row; float64."""
     xp = array_namespace(block)
     scaling = components.scaling
-    values = (xp.astype(block, xp.float64) - scaling.mean) * scaling.factor
+    # a float32 block less a float64 mean is float64 in one pass
+    values = (block if block.dtype == xp.float32 else xp.astype(block, xp.float64, copy=False)) - scaling.mean
+    values *= scaling.factor
     missing = xp.isnan(values)
-    values = xp.clip(xp.where(missing, 0.0, values), -LARGEST_SCALED, LARGEST_SCALED)
     holed = xp.any(missing, axis=1)
-    if xp.any(holed):
-        part = _completed(values[holed], missing[holed], components.directions, components.variances)
-        values[holed] = part
+    if not xp.any(holed):
+        return values.clip(-LARGEST_SCALED, LARGEST_SCALED)
+    values = xp.where(missing, 0.0, values).clip(-LARGEST_SCALED, LARGEST_SCALED)
+    values[holed] = _completed(values[holed], missing[holed], components.directions, components.variances)
     return values
 
 
@@ -147,8 +155,8 @@ def coordinate_rows(components: Components, values: Any) -> Any:
 def signature_rows(components: Components, values: Any) -> Any:
     """Signature and grain (n, s + g) of completed rows."""
     xp = array_namespace(values)
-    levelled = xp.clip(values * components.levels, -LARGEST_DEVIATION, LARGEST_DEVIATION)
-    return xp.concat([levelled @ components.signature, levelled @ components.grain], axis=1)
+    levelled = (values * components.levels).clip(-LARGEST_DEVIATION, LARGEST_DEVIATION)
+    return levelled @ xp.concat([components.signature, components.grain], axis=1)
 
 
 def check_components(components: Any, width: int) -> None:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, is_number, require
+from quorumhash.similarity import squared_lengths
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -144,10 +145,12 @@ def learn_view(
     view = _whitened_view(rows, n_signature, weights, probes, points)
     if not usable.any():
         return view
-    apart = (log_lengths(view, rows) > _cluster_limits(log_lengths(view, rows[usable]))).any(axis=1)
+    lengths = log_lengths(view, rows)
+    apart = (lengths > _cluster_limits(lengths[usable])).any(axis=1)
     if apart.any():  # a cluster of its own far above the rest would widen every spread it is measured by
         view = _whitened_view(rows, n_signature, np.where(apart, 0.0, weights), probes, points)
-    lengths = log_lengths(view, rows[usable])
+        lengths = log_lengths(view, rows)
+    lengths = lengths[usable]
     limits = _cluster_limits(lengths)
     modes = np.array([_half_sample_mode(np.sort(lengths[:, i])[: (len(lengths) + 1) // 2]) for i in range(2)])
     below = [mode - column[column < mode] for mode, column in zip(modes, lengths.T, strict=True)]
@@ -204,9 +207,10 @@ def log_lengths(view: ViewTests, rows: Any) -> Any:
     """Log lengths of whitened signature and grain, (n, 2)."""
     xp = array_namespace(rows)
     n_signature = view.mean.shape[0]
-    signature = (rows[:, :n_signature] - view.mean) @ view.whitening
+    signature = rows[:, :n_signature] @ view.whitening
+    signature -= view.mean @ view.whitening
     grain = (rows[:, n_signature:] - view.grain_mean) / view.grain_spread
-    return 0.5 * xp.log(xp.stack([xp.sum(signature**2, axis=1), xp.sum(grain**2, axis=1)], axis=1) + 1e-24)
+    return 0.5 * xp.log(xp.stack([squared_lengths(signature), squared_lengths(grain)], axis=1) + 1e-24)
 
 
 def density_deviations(view: ViewTests, rows: Any) -> Any:
@@ -238,19 +242,19 @@ def learn_pair(
 
 def pair_evidence(pair: PairTest, first: Any, second: Any) -> Any:
     """Log odds (n,) that the rows of two views belong together."""
-    xp = array_namespace(first)
     u = first[:, : pair.left.shape[0]] @ pair.left - pair.left_offset
     v = second[:, : pair.right.shape[0]] @ pair.right - pair.right_offset
     odds = pair.base + (u * v) @ pair.product - (u**2 + v**2) @ pair.square
-    return xp.clip(odds, -LARGEST_EVIDENCE, LARGEST_EVIDENCE)
+    return odds.clip(-LARGEST_EVIDENCE, LARGEST_EVIDENCE)
 
 
 def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weighted mean (s,) and covariance (s, s)."""
     total = max(float(weights.sum()), 1e-300)
     mean = weights @ rows / total
-    centred = rows - mean
-    return mean, (centred * weights[:, None]).T @ centred / total
+    spread = rows - mean
+    spread *= np.sqrt(weights)[:, None]
+    return mean, spread.T @ spread / total  # a matrix by itself: half of the work of a product
 
 
 def _whitening(covariance: FloatArray, ridge: float) -> FloatArray:

@@ -24,6 +24,7 @@ from quorumhash.coordinates import (
     scaled_and_completed,
     signature_rows,
 )
+from quorumhash.engines.threads import run_together
 from quorumhash.repair import RepairModel, check_repair, learn_repair, repair_rows, shares_kept
 from quorumhash.trust import TRUST_PARTS, TrustModel, check_trust, reliability_rows, trust_rows
 from quorumhash.trustlearning import learn_trust
@@ -48,16 +49,19 @@ def learn_judge(
     n_components: int | None = None,
 ) -> tuple[Judge, list[FloatArray], FloatArray]:  # fmt: skip
     """Learn from sampled rows (s, d) per view; gives the judge, and the sample's coordinates and trust (s, M)."""
-    width = n_components or default_n_components(len(sample))
-    components = tuple(learn_components(part[present[:, m]], width) for m, part in enumerate(sample.values()))
-    values = [scaled_and_completed(c, part) for c, part in zip(components, sample.values(), strict=True)]
-    signatures = [signature_rows(c, part) for c, part in zip(components, values, strict=True)]
-    coordinates = [coordinate_rows(c, part) for c, part in zip(components, values, strict=True)]
+    width, parts = n_components or default_n_components(len(sample)), list(sample.values())
+
+    def described(m: int) -> tuple[Components, FloatArray, FloatArray]:
+        learned = learn_components(parts[m][present[:, m]], width)
+        values = scaled_and_completed(learned, parts[m])
+        return learned, signature_rows(learned, values), coordinate_rows(learned, values)
+
+    components, signatures, coordinates = zip(*run_together(described, range(len(parts))), strict=True)
     widths = [c.signature.shape[1] for c in components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
     trust_model = learn_trust([part[some] for part in signatures], widths, present[some], sources)
     trust = trust_rows(trust_model, present, *signatures)
-    return Judge(components, trust_model, learn_repair(coordinates, trust)), coordinates, trust
+    return Judge(components, trust_model, learn_repair(coordinates, trust)), list(coordinates), trust
 
 
 def described_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[list[Any], list[Any]]:
@@ -78,7 +82,12 @@ def described_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[list[Any],
 def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
     """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call."""
     coordinates, signatures = described_rows(judge, present, *blocks)
-    trust = trust_rows(judge.trust, present, *signatures) * array_namespace(present).astype(present, limits.dtype)
+    return repaired_coordinates(judge, limits, present, trust_rows(judge.trust, present, *signatures), coordinates)
+
+
+def repaired_coordinates(judge: Judge, limits: Any, present: Any, trust: Any, coordinates: Sequence[Any]) -> Any:
+    """The same from coordinates and trust (n, M) that are known already, as those of the sample are."""
+    trust = trust * array_namespace(present).astype(present, limits.dtype)
     return repair_rows(judge.repair, shares_kept(trust, limits), *coordinates)
 
 

@@ -16,7 +16,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.checks import check_scaling, check_shape, is_number, require
 from quorumhash.engines import Engine, Rows
-from quorumhash.landmarks import FloatMatrix, graph_landmarks, refuse_rare_views, sample_scaled, shared_landmarks
+from quorumhash.landmarks import FloatMatrix, all_landmarks, graph_landmarks, refuse_rare_views, sample_scaled
 from quorumhash.querykernel import fill_absent, weighted_mean
 from quorumhash.scaling import Scaling, learn_scalings, put_views, scaled
 from quorumhash.similarity import (
@@ -72,20 +72,25 @@ def learn_kernel_space(
     scalings = learn_scalings(views, engine)
     sample, present = sample_scaled(views, scalings, engine, seed)
     refuse_rare_views(views, present)
-    shared = shared_landmarks(sample, present, n_kernel_landmarks, landmarks, seed)
+    sizes = n_kernel_landmarks, n_graph_landmarks
+    shared, own = all_landmarks(sample, present, sizes, landmarks, seed)
     kernels, graphs, joined = {}, {}, np.float32(0.0)
     for m, name in enumerate(views):
         squares = squared_distances(sample[name], shared[name])
         joined = joined + squares
         kernels[name] = ViewKernel(scalings[name], shared[name], kernel_bandwidth(squares[present[:, m]], bandwidth))
         if n_graph_landmarks:
-            graphs[name] = learn_graph(sample[name][present[:, m]], n_graph_landmarks, n_neighbors, seed)
+            graphs[name] = _graph_of(own[m], sample[name][present[:, m]], n_neighbors)
     return KernelSpace(kernels, graphs, graph_bandwidth(np.asarray(joined), n_neighbors))
 
 
 def learn_graph(points: FloatMatrix, n_landmarks: int, n_neighbors: int, seed: int) -> ViewGraph:
     """Landmarks and bandwidth of a graph over these points (s, d)."""
     landmarks = graph_landmarks(points, np.ones(len(points), dtype=bool), n_landmarks, seed)
+    return _graph_of(landmarks, points, n_neighbors)
+
+
+def _graph_of(landmarks: FloatMatrix, points: FloatMatrix, n_neighbors: int) -> ViewGraph:
     return ViewGraph(landmarks, graph_bandwidth(squared_distances(points, landmarks), n_neighbors), n_neighbors)
 
 

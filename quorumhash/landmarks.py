@@ -8,13 +8,14 @@ on the host, on a seeded sample, so that every engine sees the same ones.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines import Engine
+from quorumhash.engines.threads import run_together
 from quorumhash.errors import ParameterError, RefusedError
 from quorumhash.scaling import Scaling, scaled
 from quorumhash.views import Views
@@ -101,18 +102,29 @@ def shared_landmarks(
     "kmeans": centres of k-means over the views side by side. "rows": training rows. Rows that lack a view are passed
     over as long as enough others remain.
     """
+    return all_landmarks(sample, present, (n_landmarks, 0), rule, seed)[0]
+
+
+def all_landmarks(
+    sample: Mapping[str, FloatMatrix], present: npt.NDArray[np.bool_], sizes: tuple[int, int], rule: str, seed: int
+) -> tuple[dict[str, FloatMatrix], list[FloatMatrix]]:
+    """Shared landmarks, and the graph landmarks of every view, at once; `sizes` = (R, L), L = 0: no graphs."""
     if rule not in LANDMARK_RULES:
         raise ParameterError(f"landmarks must be one of {', '.join(LANDMARK_RULES)}, got {rule!r}.")
+    n_shared, n_graph = sizes
     complete = present.all(axis=1)
-    usable = complete if complete.sum() >= n_landmarks else np.ones(len(present), dtype=bool)
+    usable = complete if complete.sum() >= n_shared else np.ones(len(present), dtype=bool)
     joined = distinct_rows(np.concatenate([part[usable] for part in sample.values()], axis=1))
+    jobs = [(joined, n_shared, seed)] if rule == "kmeans" else []
+    if n_graph:
+        jobs += [(distinct_rows(part[present[:, m]]), n_graph, seed) for m, part in enumerate(sample.values())]
+    found = k_means_together(jobs)
     if rule == "kmeans":
-        points = k_means(joined, n_landmarks, seed)
+        points = found.pop(0)
     else:
-        chosen = np.random.default_rng(seed).permutation(len(joined))[:n_landmarks]
-        points = joined[np.sort(chosen)]
+        points = joined[np.sort(np.random.default_rng(seed).permutation(len(joined))[:n_shared])]
     edges = np.cumsum([0] + [part.shape[1] for part in sample.values()])
-    return {name: points[:, edges[i] : edges[i + 1]].copy() for i, name in enumerate(sample)}
+    return {name: points[:, edges[i] : edges[i + 1]].copy() for i, name in enumerate(sample)}, found
 
 
 def graph_landmarks(part: FloatMatrix, present: npt.NDArray[np.bool_], n_landmarks: int, seed: int) -> FloatMatrix:
@@ -122,8 +134,21 @@ def graph_landmarks(part: FloatMatrix, present: npt.NDArray[np.bool_], n_landmar
 
 def k_means(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
     """Centres of a few Lloyd steps from random rows, (min(n_centres, n), d); the points must be distinct."""
-    from sklearn.cluster import KMeans
+    return k_means_together([(points, n_centres, seed)])[0]
+
+
+def k_means_together(jobs: Sequence[tuple[FloatMatrix, int, int]]) -> list[FloatMatrix]:
+    """`k_means` of several sets of points, each on a thread of its own."""
     from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():  # here and not in the threads: the filters are the whole process's
+        # rows that differ by rounding alone may leave fewer clusters than asked for
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return run_together(lambda job: _centres(*job), jobs)
+
+
+def _centres(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
+    from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
     if len(points) <= n_centres:
@@ -132,9 +157,7 @@ def k_means(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
     if len(points) > limit:
         points = points[np.sort(np.random.default_rng(seed).choice(len(points), size=limit, replace=False))]
     solver: Any = KMeans(n_centres, init="random", n_init=1, max_iter=LLOYD_STEPS, random_state=seed)
-    with threadpool_limits(limits=1), warnings.catch_warnings():  # one thread: sums in one order, the same centres
-        # rows that differ by rounding alone may leave fewer clusters than asked for
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with threadpool_limits(limits=1):  # one thread: sums in one order, the same centres
         centres = solver.fit(points).cluster_centers_
     return distinct_rows(np.asarray(centres, dtype=np.float32))
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_numpy_array
 
 from quorumhash.engines import Engine, Rows
+from quorumhash.engines.threads import one_blas_thread
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -28,7 +29,7 @@ def row_shrinkage(block: Any, threshold: float) -> Any:
     """The factor in [0, 1] by which shrink_rows multiplies every row, (n,)."""
     xp = array_namespace(block)
     norms = row_norms(block)
-    return xp.clip(1.0 - threshold / xp.where(norms > 0, norms, 1.0), 0.0, None)
+    return (1.0 - threshold / xp.where(norms > 0, norms, 1.0)).clip(0.0, None)
 
 
 def shrink_entries(block: Any, threshold: float) -> Any:
@@ -37,13 +38,14 @@ def shrink_entries(block: Any, threshold: float) -> Any:
     >>> shrink_entries(np.array([[3.0, -0.5]]), 1.0)
     array([[2., 0.]])
     """
-    return block - array_namespace(block).clip(block, -threshold, threshold)
+    return block - block.clip(-threshold, threshold)
 
 
 def row_norms(block: Any) -> Any:
     """Euclidean norm of every row, (n,)."""
-    xp = array_namespace(block)
-    return xp.sqrt(xp.einsum("ij,ij->i", block, block))
+    if is_numpy_array(block):
+        return np.sqrt(np.einsum("ij,ij->i", block, block))
+    return array_namespace(block).linalg.vector_norm(block, axis=1)  # einsum is a product of batches there, and slow
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,11 @@ def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps
     rotation; each step lowers |B - V R|, in float64.
     """
     rotation, _ = np.linalg.qr(engine.random(seed).standard_normal((n_bits, n_bits)))
-    for _ in range(n_steps):
-        bits_by_scores = engine.sum_rows(_signs_times_scores, scores, rotation)
-        left, _, right = np.linalg.svd(bits_by_scores)
-        rotation = (left @ right).T
+    with one_blas_thread():
+        for _ in range(n_steps):
+            bits_by_scores = engine.sum_rows(_signs_times_scores, scores, rotation)
+            left, _, right = np.linalg.svd(bits_by_scores)
+            rotation = (left @ right).T
     return rotation
 
 

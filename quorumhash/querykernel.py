@@ -28,7 +28,7 @@ def query_kernel(mode: str, basis: Any, present: Any, *kernels: Any) -> Any:
     if mode == "robust":
         for _ in range(WEISZFELD_STEPS):
             kernel = weighted_mean(_nearness(kernel, present, kernels), *kernels) @ basis @ basis.T
-    return array_namespace(kernel).clip(kernel, 0.0, None)
+    return kernel.clip(0.0, None)
 
 
 def weighted_mean(weights: Any, *kernels: Any) -> Any:
@@ -47,9 +47,7 @@ def _nearness(kernel: Any, present: Any, kernels: tuple[Any, ...]) -> Any:
     """1 / distance of every view's kernel to the current one; 0 where the view is absent."""
     xp = array_namespace(kernel)
     columns = [
-        xp.zeros_like(kernel[:, 0])
-        if view is None
-        else 1.0 / xp.clip(row_norms(view - kernel), SMALLEST_DISTANCE, None)
+        xp.zeros_like(kernel[:, 0]) if view is None else 1.0 / row_norms(view - kernel).clip(SMALLEST_DISTANCE, None)
         for view in kernels
     ]
     return xp.stack(columns, axis=1) * xp.astype(present, xp.float64)

@@ -23,7 +23,7 @@ from quorumhash.checks import check_shape, is_number, require
 from quorumhash.engines import Engine
 from quorumhash.judging import Judge, repaired_rows
 from quorumhash.kernelspace import ViewGraph
-from quorumhash.landmarks import distinct_rows, k_means
+from quorumhash.landmarks import distinct_rows, k_means_together
 from quorumhash.proximal import fix_signs
 from quorumhash.similarity import (
     collect_at_landmarks,
@@ -118,9 +118,9 @@ def learn_encoder(
 def learn_graphs(rows: FloatArray, weighting: Weighting, dial: Dial, seed: int) -> tuple[ViewGraph, ...]:
     """One landmark graph per span, from weighted rows of the sample."""
     graphs = []
-    for i, span in enumerate(graph_spans(weighting)):
-        points = rows[:, span].astype(np.float32)
-        landmarks = k_means(distinct_rows(points), dial.n_landmarks, seed + i)
+    parts = [rows[:, span].astype(np.float32) for span in graph_spans(weighting)]
+    found = k_means_together([(distinct_rows(part), dial.n_landmarks, seed + i) for i, part in enumerate(parts)])
+    for points, landmarks in zip(parts, found, strict=True):
         bandwidth = graph_bandwidth(squared_distances(points, landmarks), dial.n_neighbors)
         graphs.append(ViewGraph(landmarks, bandwidth, dial.n_neighbors))
     return tuple(graphs)

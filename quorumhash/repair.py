@@ -11,7 +11,7 @@ The share is 1 for a view that is believed: an item whose views are all believed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, require
+from quorumhash.tensors import on_host
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -28,6 +29,7 @@ ALIKE = 0.2  # of the best view's trust: doubted much like it
 RIDGE = 1e-2  # of the mean variance
 RIDGES = (0.01, 0.1, 1.0)  # the same, tried for a new view: few rows need more
 LINKED = 5.0
+MOST_EXACT = 52  # powers of two whose sums a float64 holds exactly
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,9 @@ def shares_kept(trust: Any, limits: Any = 1.0) -> Any:
     nothing says what is wrong: views doubted much like the best one stay nearly as they are.
     """
     xp = array_namespace(trust)
-    shares = xp.clip(trust / BELIEVED, 0.0, 1.0) * limits
-    best = xp.clip(xp.max(shares, axis=1, keepdims=True), 1e-300, None)
-    return shares + (1.0 - best) * xp.clip(shares / (ALIKE * best), 0.0, 1.0)
+    shares = (trust / BELIEVED).clip(0.0, 1.0) * limits
+    best = xp.max(shares, axis=1, keepdims=True).clip(1e-300, None)
+    return shares + (1.0 - best) * (shares / (ALIKE * best)).clip(0.0, 1.0)
 
 
 def repair_rows(model: RepairModel, shares: Any, *coordinates: Any) -> Any:
@@ -118,30 +120,44 @@ def repair_rows(model: RepairModel, shares: Any, *coordinates: Any) -> Any:
     xp = array_namespace(shares)
     views = [slice(start, stop) for start, stop in zip(model.edges[:-1], model.edges[1:], strict=True)]
     joined = xp.concat(
-        [(part - model.mean[v]) * float(f) for part, v, f in zip(coordinates, views, model.factors, strict=True)],
+        [(part - model.mean[v]) * model.factors[m] for m, (part, v) in enumerate(zip(coordinates, views, strict=True))],
         axis=1,
     )
-    doubted = shares < 1.0
-    rows = xp.nonzero(xp.any(doubted, axis=1))[0]
-    if rows.shape[0]:
-        marks = xp.asarray(np.random.default_rng(0).random(len(views)), device=device(joined))  # sums tell sets apart
-        pattern = xp.astype(doubted[rows], xp.float64) @ marks
-        for value in xp.unique_values(pattern):
-            chosen = rows[pattern == value]
-            joined[chosen] = _repaired(model, doubted[chosen[0]], shares[chosen], joined[chosen])
+    for rows, doubted in _alike(shares < 1.0):
+        joined[rows] = _repaired(model, doubted, shares[rows], joined[rows])
     return joined
 
 
-def _repaired(model: RepairModel, doubted: Any, shares: Any, given: Any) -> Any:
+def _alike(doubted: Any) -> Iterator[tuple[Any, npt.NDArray[np.bool_]]]:
+    """Positions of the rows that doubt the same views, and those views (M,) on the host, for every set of them.
+
+    Values of a block are looked at twice, whatever the number of rows: a device must come to rest for each look.
+    """
+    xp, n_views = array_namespace(doubted), doubted.shape[1]
+    marks = 2.0 ** np.arange(n_views) if n_views <= MOST_EXACT else np.random.default_rng(0).random(n_views)
+    pattern = xp.astype(doubted, xp.float64) @ xp.asarray(marks, device=device(doubted))  # sums tell sets apart
+    order = xp.argsort(pattern)
+    counts = on_host(xp.unique_counts(pattern)[1])
+    stops = np.cumsum(counts)
+    starts = stops - counts
+    sets = on_host(doubted[order[xp.asarray(starts, device=device(doubted))]])
+    for start, stop, views in zip(starts.tolist(), stops.tolist(), sets, strict=True):
+        if views.any():
+            yield order[start:stop], views
+
+
+def _repaired(model: RepairModel, doubted: npt.NDArray[np.bool_], shares: Any, given: Any) -> Any:
     """Rows (n, q) that doubt the same views (M,), those mixed with their conditional mean."""
     xp = array_namespace(given)
-    owner = np.repeat(np.arange(len(model.factors)), np.diff(model.edges))
-    hidden = xp.asarray([bool(doubted[m]) for m in owner], device=device(given))
-    h, t = xp.nonzero(hidden)[0], xp.nonzero(~hidden)[0]
+    owner = np.repeat(np.arange(len(doubted)), np.diff(model.edges))
+    hidden = np.flatnonzero(doubted[owner])
+    h, t, owners = (
+        xp.asarray(places, device=device(given)) for places in (hidden, np.flatnonzero(~doubted[owner]), owner[hidden])
+    )
     precision = xp.asarray(model.precision, device=device(given))
     message = given[:, t] @ precision[h][:, t].T
     predicted = -xp.linalg.solve(precision[h][:, h], message.T).T
-    share = shares[:, xp.asarray(owner, device=device(given))[h]]
+    share = shares[:, owners]
     given[:, h] = share * given[:, h] + (1.0 - share) * predicted
     return given
 

@@ -65,7 +65,7 @@ def centred(block: Any, mean: Any) -> Any:
 def scaled(block: Any, scaling: Scaling) -> Any:
     """A block centred and scaled; float32, as all distances and kernels are (docs/architecture.md)."""
     xp = array_namespace(block)
-    values = xp.clip(centred(block, scaling.mean) * scaling.factor, -LARGEST_SCALED, LARGEST_SCALED)
+    values = (centred(block, scaling.mean) * scaling.factor).clip(-LARGEST_SCALED, LARGEST_SCALED)
     return xp.astype(values, xp.float32)
 
 

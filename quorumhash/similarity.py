@@ -27,12 +27,18 @@ def squared_distances(block: Any, points: Any) -> Any:
     >>> squared_distances(np.array([[0.0, 3.0]]), np.array([[4.0, 0.0], [0.0, 3.0]]))
     array([[25.,  0.]])
     """
-    xp = array_namespace(block)
     distances = block @ points.T
     distances *= -2.0
-    distances += xp.einsum("ij,ij->i", block, block)[:, None]
-    distances += xp.einsum("ij,ij->i", points, points)[None, :]
-    return xp.clip(distances, 0.0, None)
+    distances += squared_lengths(block)[:, None]
+    distances += squared_lengths(points)[None, :]
+    return distances.clip(0.0, None)
+
+
+def squared_lengths(block: Any) -> Any:
+    """Squared Euclidean norm of every row, (n,)."""
+    if is_numpy_array(block):
+        return np.einsum("ij,ij->i", block, block)
+    return (block * block).sum(1)  # einsum is a product of batches there, and slow
 
 
 def rbf_kernel(squares: Any, bandwidth: float) -> Any:
@@ -114,6 +120,9 @@ def collect_at_landmarks(positions: Any, weights: Any, block: Any, n_landmarks: 
         )
         return np.asarray(graph.T @ block)
     xp = array_namespace(block)
+    if block.device.type != "cpu":  # adding row by row, thousands of threads would wait for a few hundred landmarks
+        graph = xp.zeros((block.shape[0], n_landmarks), dtype=block.dtype, device=block.device)
+        return graph.scatter_add_(1, positions, weights).T @ block
     total = xp.zeros((n_landmarks, block.shape[1]), dtype=block.dtype, device=block.device)
     for j in range(positions.shape[1]):
         total.index_add_(0, positions[:, j], weights[:, j, None] * block)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_numpy_array
 
 from quorumhash.proximal import row_norms, row_shrinkage, shrink_entries
 
@@ -87,7 +87,7 @@ def _sweep_slice(
     for move, dual in zip(moves, duals, strict=True):
         move += kernel  # the proposal minus the new kernel
         dual -= move  # the primal residual of this voice
-        residuals.append(xp.maximum(xp.max(dual), -xp.min(dual)))
+        residuals.append(_largest(dual))
         xp.multiply(move, sweep.next_dual_scale, out=dual)
     kernel[...] = new
     return xp.max(xp.stack(residuals)), error, 0.0 * error if misfit is None else xp.sum(misfit**2)
@@ -101,13 +101,12 @@ def k_step(kernel: Any, total_move: Any, pull: Pull | None, misfit: Any, penalty
     2 beta |W|^2, which touches it there. The step never raises the objective and its fixed point is the exact solution;
     clipping the unconstrained solution is not (W W^T is not diagonal). Changes `total_move` in place.
     """
-    xp = array_namespace(kernel)
     curvature = penalty * n_voices + (0.0 if pull is None else pull.curvature)
     total_move *= penalty / curvature
     if pull is not None:
         total_move += (misfit * (-2.0 * pull.beta / curvature)) @ pull.projection.T
     total_move += kernel
-    return xp.clip(total_move, 0.0, None)
+    return total_move.clip(0.0, None)
 
 
 def _less_error(block: Any, threshold: float, error_norm: str) -> Any:
@@ -116,6 +115,14 @@ def _less_error(block: Any, threshold: float, error_norm: str) -> Any:
         return block - shrink_entries(block, threshold)
     block *= 1.0 - row_shrinkage(block, threshold)[:, None]
     return block
+
+
+def _largest(block: Any) -> Any:
+    """The largest absolute value."""
+    if is_numpy_array(block):
+        return np.maximum(block.max(), -block.min())
+    xp = array_namespace(block)
+    return xp.linalg.vector_norm(block, ord=xp.inf)  # one pass
 
 
 def _size(block: Any, error_norm: str) -> Any:

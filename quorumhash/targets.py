@@ -27,6 +27,7 @@ import scipy.linalg
 from array_api_compat import array_namespace, device
 
 from quorumhash.engines import Engine, Rows
+from quorumhash.engines.base import largest_eigenpairs
 from quorumhash.errors import RefusedError
 from quorumhash.proximal import fix_signs
 from quorumhash.similarity import collect_at_landmarks, spread_to_rows
@@ -153,11 +154,11 @@ def _graph_sums(sizes: tuple[int, ...], *pairs: Any) -> Any:
 
 
 def kernel_sums(
-    gram: FloatArray, sums: FloatArray, cross: FloatArray, factors: GraphFactors, n_rows: int
+    gram: FloatArray, sums: FloatArray, cross: FloatArray, graph_means: FloatArray, n_rows: int
 ) -> KernelSums:
-    """Centre the raw sums K^T K, K^T 1 and [G]^T K."""
+    """Centre the raw sums K^T K, K^T 1 and [G]^T K, the column means of [G] given."""
     means = sums / n_rows
-    return KernelSums(gram - n_rows * np.outer(means, means), means, cross - n_rows * np.outer(factors.means, means))
+    return KernelSums(gram - n_rows * np.outer(means, means), means, cross - n_rows * np.outer(graph_means, means))
 
 
 def cross_sums(sizes: tuple[int, ...], kernel: Any, *pairs: Any) -> Any:
@@ -170,9 +171,11 @@ def cross_sums(sizes: tuple[int, ...], kernel: Any, *pairs: Any) -> Any:
     return xp.concat(parts)
 
 
-def solve_targets(factors: GraphFactors, sums: KernelSums, n_bits: int, *, beta: float, delta: float) -> Targets:
+def solve_targets(
+    factors: GraphFactors, sums: KernelSums, n_bits: int, *, beta: float, delta: float, engine: Engine | None = None
+) -> Targets:
     """The best targets and their hash functions for a fixed consensus kernel; refuses where there are too few."""
-    targets = leading_targets(factors, sums, n_bits, beta=beta, delta=delta)
+    targets = leading_targets(factors, sums, n_bits, beta=beta, delta=delta, engine=engine)
     n_targets = targets.projection.shape[1]
     if n_targets < n_bits:
         raise RefusedError(
@@ -182,7 +185,9 @@ def solve_targets(factors: GraphFactors, sums: KernelSums, n_bits: int, *, beta:
     return targets
 
 
-def leading_targets(factors: GraphFactors, sums: KernelSums, n_bits: int, *, beta: float, delta: float) -> Targets:
+def leading_targets(
+    factors: GraphFactors, sums: KernelSums, n_bits: int, *, beta: float, delta: float, engine: Engine | None = None
+) -> Targets:
     """The best targets and their hash functions, at most n_bits and at most as many as factors and features.
 
     Symbols: U_K diag(kappa) U_K^T the centred kernel Gram; V_K = K_c U_K sqrt(beta / (kappa + delta));
@@ -196,7 +201,7 @@ def leading_targets(factors: GraphFactors, sums: KernelSums, n_bits: int, *, bet
     corner = factors.mixing.T @ (sums.cross @ mixing_k)
     gram = np.block([[factors.gram, corner], [corner.T, np.diag(beta * kappa / (kappa + delta))]])
     n_targets = min(n_bits, len(gram))
-    values, omega, rank = _largest_eigenpairs(gram, n_targets)
+    values, omega, rank = _largest_eigenpairs(gram, n_targets, engine)
     omega *= np.sqrt(n_rows / values)
     q = len(factors.means)
     graph_weights, kernel_weights = factors.mixing @ omega[:q], mixing_k @ omega[q:]
@@ -216,12 +221,9 @@ def leading_targets(factors: GraphFactors, sums: KernelSums, n_bits: int, *, bet
     )
 
 
-def _largest_eigenpairs(gram: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray, int]:
+def _largest_eigenpairs(gram: FloatArray, n_pairs: int, engine: Engine | None) -> tuple[FloatArray, FloatArray, int]:
     """Eigenvalues in falling order, sign-fixed eigenvectors, rank; values that are rounding are lifted off zero."""
-    size = len(gram)
-    values, vectors = scipy.linalg.eigh(
-        gram, subset_by_index=[size - n_pairs, size - 1], driver="evr", check_finite=False
-    )
+    values, vectors = (engine.largest_eigenpairs if engine else largest_eigenpairs)(gram, n_pairs)
     floor = max(SMALLEST_EIGENVALUE * values[-1], 1e-200)  # above 0 even where all rows are equal
     return np.maximum(values[::-1], floor), fix_signs(vectors[:, ::-1]), int(np.sum(values > floor))
 

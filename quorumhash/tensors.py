@@ -27,6 +27,11 @@ def host_array(tensor: Any) -> npt.NDArray[Any]:
     return np.asarray(tensor.cpu().numpy())
 
 
+def on_host(values: Any) -> npt.NDArray[Any]:
+    """Values of a block, array or tensor, as a NumPy array: a device comes to rest first."""
+    return host_array(values) if is_tensor(values) else np.asarray(values)
+
+
 def tensor_presence(tensor: Any, limit: float) -> tuple[npt.NDArray[np.bool_], bool, tuple[int, int, float] | None]:
     """Which rows hold any value, whether any is missing, and the place and value of one above the limit (or inf)."""
     present = np.ones(tensor.shape[0], dtype=bool)

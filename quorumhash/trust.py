@@ -58,7 +58,18 @@ class TrustModel:
 
 def doubt_rows(model: TrustModel, *signatures: Any) -> Any:
     """What density says against each row, (n, M): 0, or how far its log p-value falls below that of a doubtful row."""
-    return array_namespace(signatures[0]).clip(density_rows(model, *signatures) - float(np.log(DOUBTFUL)), -30.0, 0.0)
+    tests = zip(model.views, signatures, strict=True)
+    return doubts_of(model.densities, [density_deviations(view, rows) for view, rows in tests])
+
+
+def doubts_of(densities: Sequence[Curve], deviations: Sequence[Any]) -> Any:
+    """The same from the density deviations (n,) of every view."""
+    return (_log_p_columns(densities, deviations) - float(np.log(DOUBTFUL))).clip(-30.0, 0.0)
+
+
+def _log_p_columns(curves: Sequence[Curve], deviations: Sequence[Any]) -> Any:
+    columns = [log_p_rows(curve, -part) for curve, part in zip(curves, deviations, strict=True)]
+    return array_namespace(deviations[0]).stack(columns, axis=1)
 
 
 def _mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
@@ -99,7 +110,7 @@ def count_votes(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any
             a, b = pair.first, pair.second
             columns[a], columns[b] = columns[a] + link * own[b], columns[b] + link * own[a]
         votes = xp.stack(columns, axis=1) + doubts / model.slopes
-        trust = 1.0 / (1.0 + xp.exp(-xp.clip(votes * model.slopes + model.log_odds, -30.0, 30.0)))
+        trust = 1.0 / (1.0 + xp.exp(-(votes * model.slopes + model.log_odds).clip(-30.0, 30.0)))
         voters = free * trust
     return xp.where(out, NO_TRUST, trust), votes
 
@@ -134,9 +145,8 @@ def p_value_rows(model: TrustModel, present: Any, votes: Any, mass: Any, *signat
 
 def density_rows(model: TrustModel, *signatures: Any) -> Any:
     """Log p-values (n, M) of how far rows lie from the bulk of their view."""
-    tests = zip(model.views, model.densities, signatures, strict=True)
-    columns = [log_p_rows(curve, -density_deviations(view, rows)) for view, curve, rows in tests]
-    return array_namespace(signatures[0]).stack(columns, axis=1)
+    tests = zip(model.views, signatures, strict=True)
+    return _log_p_columns(model.densities, [density_deviations(view, rows) for view, rows in tests])
 
 
 def examined_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any, Any, Any]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from quorumhash.calibration import FEWEST_ROWS, Calibration, Curve, calibrate, curve_of_upper_tail
+from quorumhash.engines.threads import run_together
 from quorumhash.evidence import PairTest, density_deviations, is_mass_point, learn_mass_points, learn_pair, learn_view
 from quorumhash.trust import (
     DOUBTFUL,
@@ -21,6 +23,7 @@ from quorumhash.trust import (
     TrustModel,
     count_votes,
     doubt_rows,
+    doubts_of,
     gather_evidence,
     trust_rows,
 )
@@ -60,13 +63,14 @@ def learn_trust(
     if len(present) < FEWEST_ROWS:
         return _believing(model, sample)
     trust = np.where(sample.usable, FIRST_TRUST, NO_TRUST)
-    everyone = np.ones(len(present), dtype=bool)
+    everyone, taught = np.ones(len(present), dtype=bool), [~inside for inside in _folds(sample)]
     for _ in range(N_ROUNDS):
-        model = _learn_tests(model, sample, trust, everyone)
-        model = _calibrated(model, sample, trust)
+        model, *tests = run_together(partial(_learn_tests, model, sample, trust), [everyone, *taught])
+        model = _calibrated(model, sample, tests)
         trust = trust_rows(model, present, *signatures)
+    tests = run_together(partial(_learn_tests, model, sample, trust), taught)
     curves = [
-        new.curve for new in _calibrated(model, sample, trust).calibrations
+        new.curve for new in _calibrated(model, sample, tests).calibrations
     ]  # counted with the odds that are kept
     return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
 
@@ -78,7 +82,8 @@ def recalibrated(model: TrustModel, signatures: Sequence[FloatArray], present: P
     mass = [
         is_mass_point(rows, view.probes, view.mass_points) for rows, view in zip(signatures, model.views, strict=True)
     ]
-    real, fake = _real_and_fake_votes(model, list(signatures), ~present | np.stack(mass, axis=1))
+    out, doubts = ~present | np.stack(mass, axis=1), doubt_rows(model, *signatures)
+    real, fake = _real_and_fake_votes(model, list(signatures), out, doubts)
     curves = [calibrate(real[:, m], fake[:, m]).curve for m in range(present.shape[1])]
     return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
 
@@ -133,33 +138,45 @@ def _with_shares(pairs: Sequence[PairTest], sources: Sequence[int]) -> tuple[Pai
     return tuple(shared)
 
 
-def _calibrated(model: TrustModel, sample: TrustSample, trust: FloatArray) -> TrustModel:
-    """Densities, odds and p-values from held-out rows, as they are and mismatched on purpose."""
+def _folds(sample: TrustSample) -> list[Presence]:
+    n_rows = len(sample.present)
+    return [np.arange(n_rows) % N_FOLDS == fold for fold in range(N_FOLDS)]
+
+
+def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustModel]) -> TrustModel:
+    """Densities, odds and p-values from the rows of each fold, which its tests have not seen: real, and mismatched."""
     n_rows, n_views = sample.present.shape
     real, fake, deviations = (np.full((n_rows, n_views), np.nan) for _ in range(3))
-    folds = [np.arange(n_rows) % N_FOLDS == fold for fold in range(N_FOLDS)]
-    tests = [_learn_tests(model, sample, trust, ~inside) for inside in folds]
-    for inside, test in zip(folds, tests, strict=True):
-        for m, part in enumerate(sample.signatures):
-            deviations[inside, m] = density_deviations(test.views[m], part[inside])
+    folds = _folds(sample)
+    held_out = [[part[inside] for part in sample.signatures] for inside in folds]
+    for inside, test, parts in zip(folds, tests, held_out, strict=True):
+        for m, part in enumerate(parts):
+            deviations[inside, m] = density_deviations(test.views[m], part)
     densities = tuple(curve_of_upper_tail(deviations[sample.usable[:, m], m], BULK) for m in range(n_views))
-    for inside, test in zip(folds, tests, strict=True):
-        held_out = [part[inside] for part in sample.signatures], ~sample.usable[inside]
-        real[inside], fake[inside] = _real_and_fake_votes(replace(test, densities=densities), *held_out)
+
+    def votes(fold: int) -> tuple[FloatArray, FloatArray]:
+        inside = folds[fold]
+        doubts = doubts_of(densities, list(deviations[inside].T))
+        return _real_and_fake_votes(tests[fold], held_out[fold], ~sample.usable[inside], doubts)
+
+    for inside, (of_real, of_fake) in zip(folds, run_together(votes, range(N_FOLDS)), strict=True):
+        real[inside], fake[inside] = of_real, of_fake
     model = replace(model, densities=densities)
-    found = [calibrate(real[:, m], fake[:, m]) for m in range(n_views)]
+    found = run_together(lambda m: calibrate(real[:, m], fake[:, m]), range(n_views))
     if len(set(model.sources)) == 2:  # a mismatch is one for all views alike: the least of what they say
         least = min(calibration.wrong_share for calibration in found)
         found = [calibrate(real[:, m], fake[:, m], least) for m in range(n_views)]
     return _with_calibrations(model, found)
 
 
-def _real_and_fake_votes(model: TrustModel, parts: list[FloatArray], out: Presence) -> tuple[FloatArray, FloatArray]:
+def _real_and_fake_votes(
+    model: TrustModel, parts: list[FloatArray], out: Presence, doubts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Votes (n, M) on rows as they are, and on rows with a view taken from another row; NaN where ruled out.
 
     Mismatches come in two kinds, by turns: a view moved with its whole source, and a view moved alone.
     """
-    doubts, evidence = doubt_rows(model, *parts), gather_evidence(model, parts)
+    evidence = gather_evidence(model, parts)
     far = doubts < np.log(RULED_OUT / DOUBTFUL)
     real = np.where(out | far, np.nan, count_votes(model, out, doubts, evidence)[1])
     fake = np.full(real.shape, np.nan)

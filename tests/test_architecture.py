@@ -17,9 +17,9 @@ LEVELS = [
     },
     {
         "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",
-        "datasets.download", "evaluation", "features.opencv", "features.pictures", "hashers.labels", "hashers.plain",
-        "index.bands", "index.rescoring", "index.writerlock", "matrices", "modelfile", "patches", "similarity",
-        "web.pictures",
+        "datasets.download", "engines.torchrows", "evaluation", "features.opencv", "features.pictures",
+        "hashers.labels", "hashers.plain", "index.bands", "index.rescoring", "index.writerlock", "matrices",
+        "modelfile", "patches", "similarity", "web.pictures",
     },
     {
         "_native.fallback", "codeforms", "engines.threads", "engines.torchengine", "features.colour_moments",

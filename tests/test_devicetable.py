@@ -121,6 +121,31 @@ def test_an_unknown_engine_of_an_index_is_refused():
         HammingIndex(64, engine="gpu")
 
 
+def test_a_device_with_too_little_shared_memory_takes_smaller_tiles_then_popcount(monkeypatch):
+    launched = []
+
+    class Kernel:
+        def __init__(self, name):
+            self.name = name
+
+        def __getitem__(self, grid):
+            def launch(*_, TILE, **__):
+                launched.append((self.name, TILE, *grid))
+                if self.name == "mark_products":
+                    raise neartiles.OutOfResources(290816, 232448, "shared memory")
+
+            return launch
+
+    for name in ("mark_products", "mark_bit_counts", "collect_marked"):
+        monkeypatch.setattr(neartiles, name, Kernel(name), raising=False)
+    words, limits = torch.zeros((300, 16), dtype=torch.int64), torch.zeros(2, dtype=torch.int32)
+    neartiles.collect_near("products", words[:2], None, words, limits, (0, 300), 8)
+    assert launched == [
+        ("mark_products", 128, 3), ("mark_products", 64, 5), ("mark_products", 32, 10), ("mark_products", 16, 19),
+        ("mark_bit_counts", 256, 2), ("collect_marked", 256, 2),
+    ]  # fmt: skip
+
+
 KERNELS = """
 import numpy as np, torch
 from quorumhash.index import devicetable

@@ -7,7 +7,14 @@ import scipy.sparse
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.errors import ParameterError, ViewsError
 from quorumhash.kernelspace import kernels_and_graphs, learn_kernel_space
-from quorumhash.landmarks import default_n_landmarks, graph_landmarks, k_means, sample_scaled, shared_landmarks
+from quorumhash.landmarks import (
+    all_landmarks,
+    default_n_landmarks,
+    graph_landmarks,
+    k_means,
+    sample_scaled,
+    shared_landmarks,
+)
 from quorumhash.scaling import joined_rows, learn_scalings, scaled
 from quorumhash.views import Views
 
@@ -111,6 +118,19 @@ def test_k_means_centres_are_means_of_their_rows():
     nearest = np.argmin(((points[:, None] - found[None]) ** 2).sum(-1), axis=1)
     for j, centre in enumerate(found):
         np.testing.assert_allclose(points[nearest == j].mean(0), centre, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_threads", ["1", "3"])
+@pytest.mark.parametrize("rule", ["kmeans", "rows"])
+def test_landmarks_found_side_by_side_are_those_found_alone(monkeypatch, n_threads, rule):
+    monkeypatch.setenv("QUORUMHASH_THREADS", n_threads)
+    sample = {name: rng.standard_normal((200, width)).astype(np.float32) for name, width in (("a", 4), ("b", 7))}
+    present = rng.random((200, 2)) < 0.9
+    shared, own = all_landmarks(sample, present, (12, 9), rule, seed=3)
+    expected = shared_landmarks(sample, present, 12, rule, seed=3)
+    for m, name in enumerate(sample):
+        np.testing.assert_array_equal(shared[name], expected[name])
+        np.testing.assert_array_equal(own[m], graph_landmarks(sample[name], present[:, m], 9, seed=3))
 
 
 def test_repeated_rows_give_fewer_landmarks_not_a_warning():

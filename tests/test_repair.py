@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorumhash.repair import learn_repair, linked_views, repair_rows, shares_kept
+from quorumhash.repair import _alike, learn_repair, linked_views, repair_rows, shares_kept
 
 WIDTHS = (3, 2, 4)
 
@@ -87,3 +87,19 @@ def test_near_copies_are_linked_and_independent_views_are_not():
     assert linked_views(learn_repair(views, np.ones((2000, 4)))) == []
     views.append(views[1] @ rng.standard_normal((6, 6)) + 0.05 * rng.standard_normal((2000, 6)))
     assert linked_views(learn_repair(views, np.ones((2000, 5)))) == [[1, 4]]
+
+
+@pytest.mark.parametrize("n_views", [1, 3, 52, 53, 90])
+def test_rows_are_sorted_by_the_views_they_doubt(n_views):
+    rng = np.random.default_rng(n_views)
+    sets = rng.random((6, n_views)) < 0.4
+    sets[0] = False  # rows that doubt nothing are in no set
+    doubted = sets[rng.integers(0, 6, 500)]
+    seen = np.zeros(500, dtype=int)
+    found = list(_alike(doubted))
+    for rows, views in found:
+        assert (doubted[rows] == views).all()
+        assert (np.diff(rows) > 0).all()
+        seen[rows] += 1
+    np.testing.assert_array_equal(seen, doubted.any(axis=1))
+    assert len(found) == len(np.unique(sets[sets.any(axis=1)], axis=0))

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from quorumhash import ITQHasher, QuorumHasher, Views, load_dataset
-from quorumhash.engines import Rows, open_engine
+from quorumhash.engines import Rows, open_engine, torchengine
 from quorumhash.engines.torchengine import TorchEngine
 from quorumhash.errors import MissingExtraError, ParameterError, ViewsError
 
@@ -86,14 +86,27 @@ def test_reused_rows_may_be_overwritten_but_not_the_users(engine):
 @extra
 def test_rows_beyond_the_budget_are_kept_on_the_host():
     with PretendedDevice():
-        engine = PretendedEngine(block_rows=25, memory_budget=1000)
+        engine = PretendedEngine(block_rows=25, memory_budget=X.nbytes)
         rows = engine.map_rows(lambda block: block + 1, engine.put(X))
         assert all(is_there(block) for block in rows.blocks)
-        engine.used = 1001
+        engine.used = X.nbytes
         more = engine.map_rows(lambda block: block + 1, rows)
         assert not any(is_there(block) for block in more.blocks)
         engine.used = 0
         assert all(is_there(block) for block in engine.map_rows(lambda block: block + 1, more).blocks)
+        np.testing.assert_array_equal(engine.get(more), X + 1 + 1)
+
+
+@extra
+def test_a_walk_keeps_as_many_blocks_on_the_device_as_fit_and_reused_ones_make_room():
+    with PretendedDevice():
+        engine = PretendedEngine(block_rows=25, memory_budget=2 * X[:25].nbytes)
+        rows = engine.map_rows(lambda block: block + 1, engine.put(X))
+        kept = [True, True, False, False, False]
+        assert [is_there(block) for block in rows.blocks] == kept
+        engine.used = engine.memory_budget
+        more = engine.map_rows(lambda block: block + 1, rows, reuse=[rows])
+        assert [is_there(block) for block in more.blocks] == kept
         np.testing.assert_array_equal(engine.get(more), X + 1 + 1)
 
 
@@ -107,6 +120,19 @@ def test_blocks_follow_the_budget_and_the_width():
             sizes.append(engine._rows_per_block(10**9))
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == 4
+
+
+@extra
+def test_eigenpairs_of_a_device_are_those_of_the_host(monkeypatch):
+    monkeypatch.setattr(torchengine, "DEVICE_EIGH", 20)
+    for size in (19, 40):
+        factor = np.random.default_rng(size).standard_normal((size, size))
+        matrix = factor @ np.diag(np.arange(size)) @ factor.T
+        expected, vectors = np.linalg.eigh(matrix)
+        with PretendedDevice():
+            found = PretendedEngine(memory_budget=1e9).largest_eigenpairs(matrix, 5)
+        np.testing.assert_allclose(found[0], expected[-5:])
+        np.testing.assert_allclose(np.abs((found[1] * vectors[:, -5:]).sum(axis=0)), np.ones(5))
 
 
 @extra

@@ -22,18 +22,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from quorumhash import ConsensusHasher, HammingIndex, QuorumHasher
+from quorumhash import HASHERS, ConsensusHasher, HammingIndex, QuorumHasher, load_dataset
 from quorumhash.bench.provenance import provenance
+from quorumhash.engines.base import largest_eigenpairs
+from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.engines.torchengine import TorchEngine
 from quorumhash.index import devicetable, neartiles
 from quorumhash.index.devicetable import DeviceTable
 
 WIDTHS, N_BITS, N_SWEEPS = (512, 300), 64, 40
 N_QUERIES, K = 10_000, 100
+UNDECIDED = 1e-4  # standard deviations of a bit's scores
 SECONDS = 330  # after which no further part is begun
 SHAPES = {
-    "products": [(64, 256, 4), (128, 256, 8), (128, 128, 4), (128, 128, 8), (64, 128, 4)],
-    "popcount": [(64, 256, 8), (32, 256, 4)],
+    "products": [(64, 128, 4), (64, 256, 4), (128, 256, 8), (128, 128, 4), (128, 128, 8)],
+    "popcount": [(32, 256, 4), (64, 256, 8)],
 }
 
 
@@ -120,6 +123,21 @@ def stages(call: Any, device: str) -> dict[str, Any]:
     }
 
 
+def kernels(call: Any, device: str) -> Any:
+    """One more run: what ran on the device, by time; or why it could not be seen."""
+    if device == "cpu":
+        return []
+    try:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+            call(TorchEngine(device))
+            torch.cuda.synchronize()
+        rows = [(event.self_device_time_total / 1e6, event.count, event.key[:90]) for event in seen.key_averages()]
+        rows.sort(reverse=True)
+        return [{"seconds": round(seconds, 5), "calls": count, "name": name} for seconds, count, name in rows[:25]]
+    except Exception as error:
+        return f"failed: {type(error).__name__}: {str(error)[:300]}"
+
+
 def measure_rates(device: str) -> dict[str, float]:
     """Operations and bytes a second, measured: what floors are made of."""
     n = 8192 if device != "cpu" else 512
@@ -171,7 +189,10 @@ def part_quorum(facts: dict[str, Any], options: Any) -> dict[str, Any]:
         torch.cuda.reset_peak_memory_stats()
     fit = best_seconds(lambda: hasher.fit(views, engine=TorchEngine(device)), device)
     peak = torch.cuda.max_memory_allocated() if device != "cpu" else 0
+    if device != "cpu":
+        torch.cuda.reset_peak_memory_stats()
     encode = best_seconds(lambda: hasher.transform(views, engine=TorchEngine(device)), device)
+    encode_peak = torch.cuda.max_memory_allocated() if device != "cpu" else 0
     codes = hasher.transform(small, engine=TorchEngine(device))
     on_host = hasher.transform({name: part.cpu().numpy() for name, part in small.items()})
     return {
@@ -179,9 +200,11 @@ def part_quorum(facts: dict[str, Any], options: Any) -> dict[str, Any]:
         "fit_seconds": fit, "input_bytes": n_bytes, "peak_device_bytes": peak,
         "fit_floor": floor(facts["rates"], quorum_operations(hasher, options.rows), "fp64_ops", n_bytes, fit),
         "transform_seconds": encode, "items_per_second": options.rows / encode,
+        "transform_peak_device_bytes": encode_peak,
         "bits_that_differ_from_threads": float(np.unpackbits(codes.cpu().numpy() ^ on_host).mean()),
         "fit_stages": stages(lambda engine: hasher.fit(views, engine=engine), device),
         "transform_stages": stages(lambda engine: hasher.transform(views, engine=engine), device),
+        "transform_kernels": kernels(lambda engine: hasher.transform(views, engine=engine), device),
     }  # fmt: skip
 
 
@@ -213,11 +236,47 @@ def part_consensus(facts: dict[str, Any], options: Any, n_landmarks: int | None 
         "seconds_of_sweeps": hasher.history_[-1]["seconds"],
         "floor": floor(facts["rates"], options.rows * per_row, "fp64_ops", options.rows * N_SWEEPS * state, seconds),
         "stages": stages(lambda engine: fit(views, engine), device),
+        "kernels": kernels(lambda engine: fit(views, engine), device),
     }  # fmt: skip
 
 
 def part_consensus_300(facts: dict[str, Any], options: Any) -> dict[str, Any]:
     return part_consensus(facts, options, 300)
+
+
+def part_eigh(_: dict[str, Any], options: Any) -> dict[str, Any]:
+    """Seconds of an eigendecomposition on the host and on the device: what DEVICE_EIGH is chosen by."""
+    facts: dict[str, Any] = {}
+    for size in (300, 500, 900, 1500):
+        factor = torch.randn((size, 2 * size), dtype=torch.float64, generator=torch.Generator().manual_seed(size))
+        matrix = factor @ factor.T
+        there, on_host = matrix.to(options.device), matrix.numpy()
+        facts[f"host, {size}"] = best_seconds(lambda m=on_host: np.linalg.eigh(m), options.device)
+        facts[f"host, 64 pairs of {size}"] = best_seconds(lambda m=on_host: largest_eigenpairs(m, 64), options.device)
+        facts[f"device, {size}"] = best_seconds(lambda m=there: torch.linalg.eigh(m), options.device)
+    return facts
+
+
+def part_contract(_: dict[str, Any], options: Any) -> dict[str, Any]:
+    """Every hasher fitted and applied on threads and on the device: bits with a score not within 1e-4 of zero."""
+    digits = load_dataset("digits").views[:500]
+    facts: dict[str, Any] = {}
+    for name, kind in HASHERS.items():
+        try:
+            scores = []
+            for engine in (ThreadsEngine(), TorchEngine(options.device, block_rows=70)):
+                hasher = kind(n_bits=16).fit(digits[:400], engine=engine)
+                scores.append(hasher.decision_function(digits, engine=engine))
+            decided = np.abs(scores[0]) >= UNDECIDED * scores[0].std(axis=0)
+            facts[name] = {
+                "decided_share": float(decided.mean()),
+                "decided_bits_that_differ": int(((scores[0] >= 0) != (scores[1] >= 0))[decided].sum()),
+                "largest_difference": float(np.abs(scores[0] - scores[1]).max()),
+            }
+        except Exception as error:
+            facts[name] = f"failed: {type(error).__name__}: {str(error)[:300]}"
+    facts["all_agree"] = all(isinstance(f, dict) and f["decided_bits_that_differ"] == 0 for f in facts.values())
+    return facts
 
 
 def make_words(n_codes: int, device: str, seed: int = 0) -> Any:
@@ -332,6 +391,8 @@ PARTS = {
     "search": part_search,
     "consensus_300": part_consensus_300,
     "consensus": part_consensus,
+    "eigh": part_eigh,
+    "contract": part_contract,
 }
 
 

@@ -10,6 +10,8 @@ rows into something small. Six verbs say all of it; the solvers use nothing else
     take_rows(rows, positions)      some rows on the host, dense
     random(seed)                    a generator; all draws are made on the host, so every engine sees the same ones
 
+Beside them, `largest_eigenpairs` decomposes one small host matrix, on the host or where that is quicker.
+
 Arguments that are Rows are walked block by block, in step; every other argument (a small matrix, a number, a
 dataclass or tuple of them, None) goes whole to every block, its arrays turned into the engine's. Rows with equally many
 rows are cut alike. A function is ordinary array code over its block's namespace
@@ -26,6 +28,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
 
 N_BLOCKS = 16  # where the user does not say, rows are cut into about so many blocks ...
 SMALLEST_BLOCK, LARGEST_BLOCK = 128, 2048  # ... of no fewer and no more rows: enough to share out, small enough to hold
@@ -69,6 +73,10 @@ class Engine(ABC):
         """A host generator."""
         return np.random.default_rng(seed)
 
+    def largest_eigenpairs(self, matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
+        """As the function below; an engine may do it where it is quicker."""
+        return largest_eigenpairs(matrix, n_pairs)
+
     def plan(self, n_features: int, memory_budget: float | None = None) -> None:  # noqa: B027
         """Hear, before the first put, how wide rows are and how many bytes the work may take; blocks may follow it."""
 
@@ -88,6 +96,19 @@ class Engine(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let go of threads, device memory or connections."""
+
+
+def largest_eigenpairs(matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues (p,), rising, and eigenvectors (n, p) of a symmetric host matrix.
+
+    >>> largest_eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)[0]
+    array([2., 3.])
+    """
+    import scipy.linalg
+
+    chosen = [len(matrix) - n_pairs, len(matrix) - 1]
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=chosen, driver="evr", check_finite=False)
+    return values, vectors
 
 
 def default_block_rows(n_rows: int) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from threadpoolctl import ThreadpoolController
 from quorumhash.engines.base import LARGEST_BLOCK, Engine, Rows, default_block_rows
 from quorumhash.errors import ParameterError
 from quorumhash.matrices import Matrix, dense_rows
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 BLOCKS_AT_ONCE = 16  # of every thread, where results are needed a part at a time
 
@@ -176,6 +179,27 @@ def _own(rows: Rows) -> _Given | _Made:
     if not isinstance(rows, _Given | _Made):
         raise ParameterError(f"these rows belong to another engine ({type(rows).__name__}); put them again.")
     return rows
+
+
+def one_blas_thread() -> Any:
+    """Within this context, NumPy's OpenBLAS has one thread: many threads wait for each other over a small matrix."""
+    return ThreadpoolController().select(internal_api="openblas").limit(limits=1)
+
+
+def run_together(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """A function of each of a few items, side by side with one BLAS thread each; results in the order of the items.
+
+    For learning on the host, between the verbs; the same bits whatever the number of threads.
+
+    >>> run_together(lambda x: x * x, [3, 1, 2])
+    [9, 1, 4]
+    """
+    n_threads = min(threads_wanted(), len(items))
+    with ThreadpoolController().limit(limits=1):
+        if n_threads < 2:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(n_threads, thread_name_prefix="quorumhash") as pool:
+            return list(pool.map(function, items))
 
 
 def threads_wanted() -> int:

@@ -15,36 +15,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.engines.base import Engine, Rows, default_block_rows
+from quorumhash.engines.base import Engine, FloatArray, Rows, default_block_rows
+from quorumhash.engines.torchrows import GivenBlocks, MadeBlocks, own_rows
 from quorumhash.errors import MissingExtraError, ParameterError
-from quorumhash.matrices import Matrix, dense_rows
+from quorumhash.matrices import dense_rows
 from quorumhash.tensors import host_array, is_tensor
 
-SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 32_768  # rows, on a device
-ROW_COPIES, ROW_NUMBERS = 8, 4096  # a row in work: its features some eight times over, kernels and targets; float64
+SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 131_072  # rows, on a device: every block costs the host some hundred calls
+# a row in work at most: its features some four times over, and kernels, ties to 3,000 landmarks or targets; float64
+ROW_COPIES, ROW_NUMBERS = 4, 8192
+BLOCKS_AT_ONCE = 2  # where results are needed a part at a time
 SHARE_IN_WORK = 0.5  # of the budget; the rest is for what is kept
 SMALL_SHARE = 1 / 64  # of the budget: a matrix of the host that is so small is copied once, not for every walk
+DEVICE_EIGH = 800  # rows of a symmetric matrix from which on it is decomposed on the device
 N_CACHED = 8  # models whose tensors are kept for the next call
-
-
-class _Given(Rows):
-    """Rows as they were handed over; a block is copied to the device when it is walked, unless it lies there."""
-
-    def __init__(self, matrix: Matrix, block_rows: int) -> None:
-        self.matrix = matrix
-        self.n_rows = int(matrix.shape[0])
-        self.bounds = [slice(s, min(s + block_rows, self.n_rows)) for s in range(0, self.n_rows, block_rows)]
-        self.n_blocks = len(self.bounds)
-        self.copies: dict[int, Any] = {}  # of blocks on the device, where the whole matrix is small
-
-
-class _Made(Rows):
-    """Rows made by map_rows: one tensor per block, on the device or spilled to the host."""
-
-    def __init__(self, blocks: list[Any]) -> None:
-        self.blocks = blocks
-        self.n_blocks = len(blocks)
-        self.n_rows = sum(len(block) for block in blocks)
 
 
 class TorchEngine(Engine):
@@ -55,7 +39,7 @@ class TorchEngine(Engine):
     device : str
         "cpu", "cuda" or "cuda:0", "cuda:1", ...
     block_rows : int, optional
-        Rows per block; where not given, as many as the memory budget allows, up to 32,768 (on "cpu" as many as the
+        Rows per block; where not given, as many as the memory budget allows, up to 131,072 (on "cpu" as many as the
         threads engine takes).
     memory_budget : int, optional
         Bytes of device memory to take beyond what is in use already; default: half of what is free. Rows made by
@@ -91,6 +75,7 @@ class TorchEngine(Engine):
         self._precisions: list[str] = []
         self._cache: dict[int, tuple[Any, Any]] = {}
         self._used_before = self._bytes_used()
+        self._room = 0.0  # bytes that the walk at hand may still keep on the device
 
     def _checked_device(self, name: str) -> Any:
         torch = self._torch
@@ -130,15 +115,15 @@ class TorchEngine(Engine):
     @property
     def rows_at_once(self) -> int:
         """Some blocks."""
-        return 4 * self._rows_per_block(1 << 40)
+        return BLOCKS_AT_ONCE * self._rows_per_block(1 << 40)
 
     def put(self, matrix: Any) -> Rows:
         """Keep a reference."""
-        return _Given(matrix, self._rows_per_block(int(matrix.shape[0])))
+        return GivenBlocks(matrix, self._rows_per_block(int(matrix.shape[0])))
 
     def get(self, rows: Rows) -> npt.NDArray[Any]:
         """All rows as one host array, block after block: never twice on the device."""
-        held = _own(rows)
+        held = own_rows(rows)
         parts = [host_array(self._block(held, i)) for i in range(held.n_blocks)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -146,18 +131,20 @@ class TorchEngine(Engine):
         """A tensor on the device for who gave a tensor, else a host array."""
         if not is_tensor(given):
             return self.get(rows)
-        held = _own(rows)
+        held = own_rows(rows)
         return self._torch.cat([self._block(held, i) for i in range(held.n_blocks)])
 
     def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
         """Apply a function to one block after the other."""
+        if self.device.type != "cpu":  # asked once, and counted from there: the device's allocator is slow to answer
+            self._room = self._budget() - (self._bytes_used() - self._used_before)
         results = [
             tuple(map(self._kept, result)) if isinstance(result, tuple) else self._kept(result)
             for result in self._results(function, arguments, reuse)
         ]
         if isinstance(results[0], tuple):
-            return tuple(_Made(list(blocks)) for blocks in zip(*results, strict=True))
-        return _Made(results)
+            return tuple(MadeBlocks(list(blocks)) for blocks in zip(*results, strict=True))
+        return MadeBlocks(results)
 
     def sum_rows(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Add up on the device, in float64 and in block order; the sums are fetched once."""
@@ -176,9 +163,9 @@ class TorchEngine(Engine):
 
     def take_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
         """Some rows as a dense host array."""
-        if isinstance(rows, _Given):
+        if isinstance(rows, GivenBlocks):
             return dense_rows(rows.matrix, positions)
-        held = _own(rows)
+        held = own_rows(rows)
         starts = np.cumsum([0] + [len(block) for block in held.blocks])
         owners = np.searchsorted(starts, positions, side="right") - 1
         order = np.argsort(owners, kind="stable")
@@ -191,9 +178,16 @@ class TorchEngine(Engine):
         taken[order] = found
         return taken
 
+    def largest_eigenpairs(self, matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
+        """On the device where the matrix is large enough to be worth the way."""
+        if self.device.type == "cpu" or len(matrix) < DEVICE_EIGH:
+            return super().largest_eigenpairs(matrix, n_pairs)
+        values, vectors = self._torch.linalg.eigh(self._tensor(matrix))
+        return host_array(values[-n_pairs:]), host_array(vectors[:, -n_pairs:])
+
     def _results(self, function: Callable[..., Any], arguments: Sequence[Any], reuse: Sequence[Rows]) -> Iterator[Any]:
         whole = [None if isinstance(argument, Rows) else self._whole(argument) for argument in arguments]
-        n_blocks = _own(next(argument for argument in arguments if isinstance(argument, Rows))).n_blocks
+        n_blocks = own_rows(next(argument for argument in arguments if isinstance(argument, Rows))).n_blocks
         for i in range(n_blocks):
             given = [
                 self._given(a, i, a in reuse) if isinstance(a, Rows) else small
@@ -204,17 +198,19 @@ class TorchEngine(Engine):
             yield result
 
     def _given(self, rows: Rows, i: int, is_reused: bool) -> Any:
-        held = _own(rows)
+        held = own_rows(rows)
+        if is_reused and isinstance(held, MadeBlocks) and held.blocks[i].device == self.device:
+            self._room += held.blocks[i].nbytes
         block = self._block(held, i)
         if not is_reused:
             return block
-        if isinstance(held, _Made):
+        if isinstance(held, MadeBlocks):
             held.blocks[i] = None
             return block
         return block.clone()  # what the caller put is the caller's
 
-    def _block(self, rows: _Given | _Made, i: int) -> Any:
-        if isinstance(rows, _Made):
+    def _block(self, rows: GivenBlocks | MadeBlocks, i: int) -> Any:
+        if isinstance(rows, MadeBlocks):
             return rows.blocks[i].to(self.device)
         bounds = rows.bounds[i]
         if is_tensor(rows.matrix):
@@ -228,9 +224,10 @@ class TorchEngine(Engine):
 
     def _kept(self, block: Any) -> Any:
         """A block that map_rows made, on the host where the device's budget is used up."""
-        if self.device.type == "cpu":
-            return block
-        return block if self._bytes_used() - self._used_before <= self._budget() else block.cpu()
+        if self.device.type != "cpu" and block.nbytes > self._room:
+            return block.cpu()
+        self._room -= block.nbytes
+        return block
 
     def _bytes_used(self) -> int:
         return int(self._torch.cuda.memory_allocated(self.device)) if self.device.type == "cuda" else 0
@@ -274,12 +271,6 @@ class TorchEngine(Engine):
             fields = {field.name: self._on_device(getattr(value, field.name)) for field in dataclasses.fields(value)}
             return dataclasses.replace(value, **fields)
         return type(value)(map(self._on_device, value)) if isinstance(value, list | tuple) else value
-
-
-def _own(rows: Rows) -> Any:
-    if not isinstance(rows, _Given | _Made):
-        raise ParameterError(f"these rows belong to another engine ({type(rows).__name__}); put them again.")
-    return rows
 
 
 def _load_torch() -> Any:

@@ -113,7 +113,7 @@ class MFHHasher(BaseHasher):
         # the target step counts the graph term twice: all weights but the ridge are doubled
         factors = graph_factors(graphs, 2 * self.gamma, engine)
         sums = joined_sums(scalings, rows, factors, engine)
-        targets = leading_targets(factors, sums, self.n_bits, beta=2 * self.alpha, delta=self.beta)
+        targets = leading_targets(factors, sums, self.n_bits, beta=2 * self.alpha, delta=self.beta, engine=engine)
         directions = targets.projection[:, : targets.rank]
         self.projection_ = full_projection(directions, self.n_bits, self.rotate, scalings, rows, engine, seed)
 

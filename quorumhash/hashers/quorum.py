@@ -15,7 +15,7 @@ from quorumhash.engines import Engine, Rows, open_engine
 from quorumhash.evolution import EVOLUTION_PARTS, evolved_rows
 from quorumhash.evolving import Evolving
 from quorumhash.hashers.base import About, BaseHasher, EngineLike, walk_parts
-from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, learn_judge, pair_distances, repaired_rows
+from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, learn_judge, pair_distances, repaired_coordinates
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, refuse_rare_views, sample_positions
 from quorumhash.nearness import Nearness, check_nearness, learn_nearness, near_rows
@@ -174,7 +174,7 @@ class QuorumHasher(Evolving, BaseHasher):
         self.view_weights_ = dict(zip(views, map(float, given), strict=True))
         weighting = learn_weighting(self.judge_, given)
         dial = self._dial(len(views), len(weighting.views) + 1)
-        repaired = repaired_rows(self.judge_, np.ones(len(given)), here, *sample.values())
+        repaired = repaired_coordinates(self.judge_, np.ones(len(given)), here, trust, coordinates)
         labels = None if classes is None or dial.smoothing == 0 else engine.put(classes)
         rows = {"present": present, "labels": labels, "blocks": blocks}
         n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)

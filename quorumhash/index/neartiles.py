@@ -16,10 +16,17 @@ from typing import Any
 try:
     import triton
     import triton.language as tl
+    from triton.runtime.errors import OutOfResources
 except ImportError:  # it comes with the CUDA build of torch only
     triton = None
+    OutOfResources = MemoryError
 
-SHAPES = {"products": (64, 256, 4), "popcount": (64, 256, 8)}  # queries, rows of a tile, warps of a program
+# queries, rows of a tile, warps of a program; the quickest of those tried (benchmarks/speed/gpu.py)
+SHAPES = {"products": (64, 128, 4), "popcount": (32, 256, 4)}
+SMALLEST_TILE = 16  # rows of a product on the matrix units
+TILE_BYTES = (
+    1 << 17
+)  # signs of a tile's rows, a byte a bit, that a program keeps at hand: a good half of an H100's share
 
 
 def is_available() -> bool:
@@ -130,6 +137,18 @@ if triton is not None:
         tl.store(n_found + q, n_kept)
 
 
+def shape_of(method: str, n_words: int) -> tuple[int, int, int]:
+    """Queries, rows of a tile and warps for codes of so many words: wide codes have fewer rows in a tile.
+
+    >>> [shape_of("products", n_words)[1] for n_words in (1, 8, 12, 16, 17, 40)]
+    [128, 128, 128, 128, 64, 32]
+    """
+    together, tile, n_warps = SHAPES[method]
+    while method == "products" and tile > SMALLEST_TILE and 64 * n_words * tile > TILE_BYTES:
+        tile //= 2
+    return together, tile, n_warps
+
+
 def collect_near(
     method: str,
     queries: Any,
@@ -146,7 +165,7 @@ def collect_near(
     (n, W) are int64 words, `query_signs` (q, 64 W) int8, `limits` (q,) int32 products that must be surpassed.
     """
     (first, last), (n_queries, n_words) = span, queries.shape
-    together, tile, n_warps = shape or SHAPES[method]
+    together, tile, n_warps = shape or shape_of(method, n_words)
     marked = rows.new_empty((n_queries, capacity), dtype=limits.dtype)
     found = rows.new_empty((n_queries, capacity))
     counts, n_found = limits.new_zeros(n_queries), limits.new_zeros(n_queries)
@@ -156,7 +175,12 @@ def collect_near(
     if method == "popcount":
         mark_bit_counts[grid](queries, *common, **sizes, QUERIES=together, HAS_POPC=rows.is_cuda, num_warps=n_warps)
     else:
-        mark_products[grid](query_signs, *common, **sizes, QUERIES=together, num_warps=n_warps, num_stages=3)
+        try:
+            mark_products[grid](query_signs, *common, **sizes, QUERIES=together, num_warps=n_warps, num_stages=3)
+        except OutOfResources:  # nothing has run yet: smaller tiles, and where there are none, no tiles of signs
+            smaller = (together, tile // 2, n_warps) if tile > SMALLEST_TILE else None
+            again = method if smaller else "popcount"
+            return collect_near(again, queries, query_signs, rows, limits, span, capacity, smaller)
     collect_marked[(n_queries,)](
         queries, rows, limits, marked, counts, found, n_found, first, last, capacity, **sizes, num_warps=4
     )

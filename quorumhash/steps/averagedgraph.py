@@ -73,7 +73,7 @@ def alpha_mean(weights: Any, alpha: float, *distances: Any) -> Any:
     power = (1.0 - alpha) / 2.0
     total = xp.zeros_like(xp.astype(distances[0], xp.float64))
     for m, part in enumerate(distances):
-        values = xp.clip(xp.astype(part, xp.float64), SMALLEST_DISTANCE, None)
+        values = xp.astype(part, xp.float64).clip(SMALLEST_DISTANCE, None)
         total += weights[:, m, None] * (values**power if power else xp.log(values))
     return total ** (1.0 / power) if power else xp.exp(total)
 

@@ -65,10 +65,9 @@ def shortened(rows: Any, longest: float) -> Any:
     array([[0.6, 0.8],
            [0. , 0.5]])
     """
-    xp = array_namespace(rows)
-    rows = xp.clip(rows, -LARGEST_SCALED, LARGEST_SCALED)
+    rows = rows.clip(-LARGEST_SCALED, LARGEST_SCALED)
     lengths = row_norms(rows)
-    return rows * (longest / xp.clip(lengths, longest, None))[:, None]
+    return rows * (longest / lengths.clip(longest, None))[:, None]
 
 
 def bounded_rows(bounds: tuple[Bound, ...], *blocks: Any) -> tuple[Any, ...]:

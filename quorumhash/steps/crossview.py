@@ -127,7 +127,7 @@ def _others_say(cross: CrossView, weights: Any, said: list[list[Any]]) -> list[A
             if n != m:
                 share = weights[:, n] * cross.precision[n, m]
                 total, weight = total + share[:, None] * said[n][m], weight + share
-        averages.append(total / xp.clip(weight, NO_WEIGHT, None)[:, None])
+        averages.append(total / weight.clip(NO_WEIGHT, None)[:, None])
     return averages
 
 

@@ -47,7 +47,7 @@ def joined_neighbours(scalings: tuple[Scaling, ...], graph: ViewGraph, *blocks: 
     """Positions and weights (n, k) of one block's nearest landmarks."""
     joined = joined_rows(scalings, *blocks)
     xp = array_namespace(joined)
-    rows = xp.astype(xp.clip(joined, -LARGEST_SCALED, LARGEST_SCALED), xp.float32)
+    rows = xp.astype(joined.clip(-LARGEST_SCALED, LARGEST_SCALED), xp.float32)
     near = nearest_landmarks(squared_distances(rows, graph.landmarks), graph.n_neighbors, graph.bandwidth)
     return near.positions, near.weights
 

@@ -22,7 +22,7 @@ def joined_sums(
     """What the target step needs of the joined views X (N, d), in one pass: they stand where a kernel stood."""
     pairs = factors.walked()
     gram, sums, cross = engine.sum_rows(_joined_sums, scalings, factors.sizes, *pairs, *rows)
-    return kernel_sums(gram, sums, cross, factors, pairs[0].n_rows)
+    return kernel_sums(gram, sums, cross, factors.means, pairs[0].n_rows)
 
 
 def _joined_sums(scalings: tuple[Scaling, ...], sizes: tuple[int, ...], *arrays: Any) -> Any:

@@ -91,7 +91,7 @@ def masked_median(values: Any, known: Any, otherwise: float) -> Any:
     xp = array_namespace(values)
     ordered = xp.sort(xp.where(known, values, xp.inf), axis=1)
     count = xp.sum(xp.astype(known, xp.int64), axis=1)
-    low, high = xp.clip(count - 1, 0, None) // 2, count // 2
+    low, high = (count - 1).clip(0, None) // 2, count // 2
     total = xp.zeros_like(ordered[:, 0, :])
     for j in range(values.shape[1]):
         halves = xp.astype(low == j, total.dtype) + xp.astype(high == j, total.dtype)

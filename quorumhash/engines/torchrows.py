@@ -1,0 +1,35 @@
+"""The rows that the torch engine holds: as they were handed over, or made by map_rows; torch is not loaded here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quorumhash.engines.base import Rows
+from quorumhash.errors import ParameterError
+
+
+class GivenBlocks(Rows):
+    """Rows as they were handed over; a block is copied to the device when it is walked, unless it lies there."""
+
+    def __init__(self, matrix: Any, block_rows: int) -> None:
+        self.matrix = matrix
+        self.n_rows = int(matrix.shape[0])
+        self.bounds = [slice(s, min(s + block_rows, self.n_rows)) for s in range(0, self.n_rows, block_rows)]
+        self.n_blocks = len(self.bounds)
+        self.copies: dict[int, Any] = {}  # of blocks on the device, where the whole matrix is small
+
+
+class MadeBlocks(Rows):
+    """Rows made by map_rows: one tensor per block, on the device or spilled to the host."""
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self.blocks = blocks
+        self.n_blocks = len(blocks)
+        self.n_rows = sum(len(block) for block in blocks)
+
+
+def own_rows(rows: Rows) -> Any:
+    """These rows, refused where they are another engine's."""
+    if not isinstance(rows, GivenBlocks | MadeBlocks):
+        raise ParameterError(f"these rows belong to another engine ({type(rows).__name__}); put them again.")
+    return rows
