@@ -22,6 +22,8 @@ LEVELS = [
         "_native.fallback", "engines.threads", "engines.torchengine", "features.colour_moments", "features.gist",
         "features.wavelet_texture", "index.arguments", "index.segments", "overlap", "report", "views",
     },
+    {"engines.partitions"},
+    {"engines.daskengine"},
     {
         "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
         "index.adapters.base", "index.database", "viewfiles", "viewworth",
