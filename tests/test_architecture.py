@@ -22,7 +22,7 @@ LEVELS = [
         "_native.fallback", "engines.threads", "engines.torchengine", "features.colour_moments", "features.gist",
         "features.wavelet_texture", "index.arguments", "index.segments", "overlap", "report", "views",
     },
-    {"engines.partitions"},
+    {"engines.partitions", "parquetfiles"},
     {"engines.daskengine"},
     {
         "_native.kernels", "bench.processes", "corruption", "datasets.base", "engines", "hashers.columns",
@@ -31,12 +31,12 @@ LEVELS = [
     {
         "datasets.digits", "datasets.files", "doctor", "hashers.base", "index.adapters", "index.adapters.faiss",
         "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.bands", "index.searching",
-        "index.segmentreader", "proximal", "scaling",
+        "index.segmentreader", "proximal", "scaling", "shardfiles",
     },
     {
         "checks", "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "index.codetable",
         "index.store", "landmarks", "nested", "querykernel", "steps.agreement", "steps.directions", "steps.smoothness",
-        "sweeps", "targets",
+        "shardedrows", "sweeps", "targets",
     },
     {
         "calibration", "consensus", "coordinates", "datasets.idx", "evidence", "features.visual_words",

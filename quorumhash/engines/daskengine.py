@@ -2,9 +2,9 @@
 
 Rows are cut into partitions of whole blocks, by their number alone. One task walks one partition on a worker, with an
 ordinary engine there (threads or torch), so blocks, sums and copies are that engine's. What a task made stays on its
-worker as a future. Rows of files (shards) are read by the tasks that walk them; rows of the driver, and matrices that go
-to every block, are sent once, inside a task of their own: the scheduler can repeat every task, so a worker that dies
-costs time and changes no answer. (Data that is scattered would be lost with the worker that holds it.)
+worker as a future. Rows of files (shards) are read by the tasks that walk them; rows of the driver, and matrices that
+go to every block, are sent once, inside a task of their own: the scheduler can repeat every task, so a worker that
+dies costs time and changes no answer. (Data that is scattered would be lost with the worker that holds it.)
 
 Tasks travel between processes as dask sends them, pickled: a cluster trusts its scheduler and its drivers.
 """
@@ -124,8 +124,8 @@ class DaskEngine(Engine):
             self._client = distributed.Client(self._cluster, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise EngineError(
-                f"no dask scheduler answers at {self._given or 'an address of its own'}: start one, or give the address "
-                f"that it prints ({type(error).__name__})."
+                f"no dask scheduler answers at {self._given or 'an address of its own'}: start one, or give the "
+                f"address that it prints ({type(error).__name__})."
             ) from error
 
     def put(self, matrix: Any) -> Rows:
@@ -149,7 +149,7 @@ class DaskEngine(Engine):
         return np.concatenate(self._gathered(self._submitted(column_of, held.partitions, [held.column])))
 
     def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
-        """Apply a function to every partition; the answer says what came of the first one, the others may be at work."""
+        """Apply a function to every partition; what came of the first one is known then, the others may be at work."""
         walk, walked, given = self._walk(function, arguments, reuse)
         futures = self._submitted(map_partition, *given, walk=walk)
         lengths = self._gathered(self._submitted(lengths_of, futures[:1]))[0]
