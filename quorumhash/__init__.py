@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from quorumhash.index.hamming import HammingIndex as HammingIndex
     from quorumhash.index.matches import Matches as Matches
     from quorumhash.index.matches import Neighbourhoods as Neighbourhoods
+    from quorumhash.shardcodes import encode_shards as encode_shards
     from quorumhash.shardedrows import shards as shards
     from quorumhash.views import Views as Views
 
@@ -106,6 +107,7 @@ _HOMES = {
     "ViewsError": "errors",
     "VoteHasher": "hashers",
     "damage": "corruption",
+    "encode_shards": "shardcodes",
     "extract_features": "features",
     "hamming_distances": "codes",
     "learn_vocabulary": "features",

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from quorumhash.atomic import replacing
 from quorumhash.errors import ParameterError, ViewsError
+from quorumhash.parquetfiles import read_parquet
 from quorumhash.views import Views
 
 
@@ -40,6 +41,15 @@ def read_views(sources: Sequence[str]) -> Views:
     if len(set(names)) < len(names):
         raise ParameterError(f"a view is named twice in {', '.join(names)}: every name must stand once.")
     return Views({name: read_array(Path(path_text)) for name, _, path_text in pairs})
+
+
+def read_shard(path: Path) -> Views:
+    """All views of some rows: a .npz, .npy or .parquet file, or a folder with a .npy for each view."""
+    if path.is_dir():
+        return Views({file.stem: read_array(file) for file in sorted(path.glob("*.npy"))})
+    if path.suffix == ".parquet":
+        return Views(read_parquet(path))
+    return read_views([str(path)])
 
 
 def read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:

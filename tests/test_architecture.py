@@ -57,7 +57,7 @@ LEVELS = [
     {"datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "hashers.repair", "quorum"},
     {"datasets", "hashers.quorum"},
     {"datasets.catalogue", "hashers"},
-    {"bench.peers", "bench.weighting", "datasetscli", "index.cli"},
+    {"bench.peers", "bench.weighting", "datasetscli", "index.cli", "shardcodes"},
     {"bench.panelmethods", "experiment"},
     {"bench.panel", "bench.runs", "demo"},
     {"bench.workbench"},
