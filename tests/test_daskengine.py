@@ -186,7 +186,7 @@ def test_a_worker_killed_during_fit_or_transform_changes_nothing(client, moment)
 SCHEDULER = """
 import distributed, time
 if __name__ == "__main__":
-    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=':0')
     print(cluster.scheduler_address, flush=True)
     time.sleep(600)
 """

@@ -5,8 +5,8 @@
 
 Codes come in batches and are never all there twice. synthetic: even random bits, the worst case of a scan (nothing is
 near). tiled: codes that QuorumHasher makes of the digits, repeated with 3 % of their bits turned round. Each query is
-an item with 3 % of its bits turned round, asked one at a time. The index keeps repeats (`deduplicate=False`), so that ids
-take no memory and nothing is sorted. The first answers are compared with a plain scan of all batches in NumPy.
+an item with 3 % of its bits turned round, asked one at a time. The index keeps repeats (`deduplicate=False`), so that
+ids take no memory and nothing is sorted. The first answers are compared with a plain scan of all batches in NumPy.
 Anonymous memory (RssAnon) is read after building and at its peak.
 """
 

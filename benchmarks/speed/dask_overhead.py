@@ -1,11 +1,12 @@
 """What an iteration costs with dask beyond its work, and what a second worker brings.
 
-    python benchmarks/speed/dask_overhead.py [--iterations 50] [--rows 40000] [--out benchmarks/results/dask_overhead.json]
+    python benchmarks/speed/dask_overhead.py [--iterations 50] [--rows 40000]
+        [--out benchmarks/results/dask_overhead.json]
 
-An iteration is what a solver does: a small matrix goes to every block, a map makes new rows of the old ones (`reuse`), a
-sum over them comes back, and the next matrix follows from it. overhead: with rows so few that the work is nothing (16
+An iteration is what a solver does: a small matrix goes to every block, a map makes new rows of the old ones (`reuse`),
+a sum over them comes back, and the next matrix follows from it. overhead: with rows so few that the work is nothing (16
 blocks of 8 rows). work: ConsensusHasher of `--rows` rows of 512 + 300 features, on one worker process and on two. CPU
-seconds of this process (which is driver and scheduler) are told beside, for on a busy machine seconds tell of the others.
+milliseconds of this process (driver and scheduler) stand beside: on a busy machine seconds tell of the others.
 """
 
 from __future__ import annotations

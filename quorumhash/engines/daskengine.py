@@ -119,7 +119,7 @@ class DaskEngine(Engine):
                 self._client = distributed.Client(self._given, set_as_default=False)
                 return
             self._cluster = distributed.LocalCluster(
-                n_workers=self.n_workers or threads_wanted(), threads_per_worker=1, dashboard_address=None
+                n_workers=self.n_workers or threads_wanted(), threads_per_worker=1, dashboard_address=":0"
             )
             self._client = distributed.Client(self._cluster, set_as_default=False)
         except (OSError, TimeoutError) as error:
