@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 import quorumhash as qh
-from quorumhash.engines import Rows, open_engine
+from quorumhash.engines import Rows, daskengine, open_engine
 from quorumhash.engines.partitions import added, partition_bounds
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.errors import EngineError, ParameterError
@@ -25,7 +25,8 @@ def test_partitions_are_whole_blocks_by_the_number_of_rows_alone():
         assert [part.start for part in bounds[1:]] == [part.stop for part in bounds[:-1]]
         assert (bounds[0].start, bounds[-1].stop) == (0, n_rows)
         assert all(part.start % block_rows == 0 for part in bounds)
-    assert len(partition_bounds(131_072, 2048)) == 64
+    counts = [len(partition_bounds(n, 2048)) for n in (1, 8 * 2048, 32_768, 1_000_000, 100_000_000)]
+    assert counts == [1, 8, 8, 55, 763]
 
 
 def test_sums_are_added_from_the_first_to_the_last():
@@ -53,8 +54,10 @@ def client(cluster):
 
 @pytest.mark.extra
 @pytest.mark.parametrize("block_rows", [1, 2, 70, 1000])
-def test_verbs_are_those_of_threads(client, block_rows):
-    """Blocks of 1 and 2 rows make partitions of several blocks."""
+def test_verbs_are_those_of_threads(client, block_rows, monkeypatch):
+    """Blocks of 1 and 2 rows make partitions of several blocks, and more sums than are added in one go."""
+    monkeypatch.setattr(daskengine, "MOST_SUMS", 8)
+    monkeypatch.setattr(daskengine, "AT_ONCE", 3)
     outer, shift = np.random.default_rng(1).standard_normal((6, 6)), np.arange(300.0)[:, None]
     answers = []
     for engine in (ThreadsEngine(1, block_rows), DaskEngine(client, block_rows=block_rows)):

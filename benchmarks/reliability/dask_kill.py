@@ -51,7 +51,7 @@ def killed_during(engine: DaskEngine, delay: float, choice: int, work: Callable[
     result = work()
     is_done.set()
     thread.join()
-    client.wait_for_workers(2, timeout=120)
+    client.wait_for_workers(2, timeout=600)
     return result, is_killed.is_set()
 
 

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from quorumhash.engines.base import Engine, Rows, default_block_rows
 from quorumhash.engines.partitions import (
-    FEW_BLOCKS,
     Held,
     Shard,
     Walk,
@@ -39,7 +38,7 @@ from quorumhash.engines.threads import threads_wanted
 from quorumhash.errors import EngineError, MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows, is_sharded, is_sparse
 
-AT_ONCE = 16  # sums that are added in one task where there are more than FEW_BLOCKS of them
+MOST_SUMS, AT_ONCE = 64, 16  # more partial sums than that are first added by the workers, so many in a task
 SMALL_BYTES = 16_384  # an argument larger than this is sent once, and not with every task
 N_CACHED = 64  # such arguments kept for the next verb
 
@@ -119,7 +118,10 @@ class DaskEngine(Engine):
                 self._client = distributed.Client(self._given, set_as_default=False)
                 return
             self._cluster = distributed.LocalCluster(
-                n_workers=self.n_workers or threads_wanted(), threads_per_worker=1, dashboard_address=":0"
+                n_workers=self.n_workers or threads_wanted(),
+                threads_per_worker=1,
+                dashboard_address=":0",
+                silence_logs="ERROR",
             )
             self._client = distributed.Client(self._cluster, set_as_default=False)
         except (OSError, TimeoutError) as error:
@@ -168,7 +170,7 @@ class DaskEngine(Engine):
         """Add up in block order, in float64: in partitions, in groups of partitions where there are many, then here."""
         walk, _, given = self._walk(function, arguments, ())
         futures = self._submitted(sum_partition, *given, walk=walk)
-        while len(futures) > FEW_BLOCKS:
+        while len(futures) > MOST_SUMS:
             groups = [futures[i : i + AT_ONCE] for i in range(0, len(futures), AT_ONCE)]
             with self._watched():
                 futures = [self._client.submit(added, group, pure=False) for group in groups]

@@ -15,8 +15,8 @@ from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.engines.torchengine import TorchEngine
 from quorumhash.matrices import Matrix, dense_rows
 
-FEW_BLOCKS = 64  # so many are one partition each; beyond, partitions hold several blocks ...
-MOST_BLOCKS = 64  # ... but never more than so many
+FEWEST, MANY = 8, 64  # partitions: a task costs a millisecond or two, so few rows make few of them ...
+MOST_BLOCKS = 64  # of a partition; so very many rows make more than MANY
 
 
 @dataclasses.dataclass(eq=False)
@@ -56,7 +56,8 @@ class Walk:
 def partition_bounds(n_rows: int, block_rows: int) -> list[slice]:
     """Whole blocks, by the number of rows alone."""
     n_blocks = -(-n_rows // block_rows)
-    step = block_rows * min(MOST_BLOCKS, -(-n_blocks // FEW_BLOCKS))
+    n_partitions = max(FEWEST, min(MANY, n_blocks // FEWEST))
+    step = block_rows * min(MOST_BLOCKS, -(-n_blocks // n_partitions))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
