@@ -68,8 +68,8 @@ def billion() -> str:
     last = report["results"][-1]
     facts = last["provenance"]
     return table(header, rows) + (
-        f"\n64-bit codes, running ids, exact: answers are those of a plain scan. {facts['cpu']}, {facts['cores']} cores, "
-        f"kernel {last['kernel']}. `{last['command']}`, `benchmarks/results/billion.json`\n"
+        f"\n64-bit codes, running ids, exact: answers are those of a plain scan. {facts['cpu']}, {facts['cores']} "
+        f"cores, kernel {last['kernel']}. `{last['command']}`, `benchmarks/results/billion.json`\n"
     )
 
 
@@ -86,9 +86,9 @@ def scaling_paper() -> str:
     c = report["constants"]
     return table(header, rows) + (
         "\nWorked out, not run, to two digits; a worker is a core. QuorumHasher (groups), 512 + 300 features, 64 bits: "
-        f"{1e6 * c['fit_core_seconds_a_row']:.0f} µs of a core a row and {c['fit_fixed_seconds']:.1f} s whatever the rows "
-        f"for fit, {1e6 * c['encode_core_seconds_a_row']:.0f} µs for encoding, {c['passes']} pass over all rows with sums "
-        f"of {c['sum_bytes'] / 1e6:.1f} MB, {1e3 * c['dask_seconds_an_iteration']:.0f} ms of dask an iteration, "
+        f"{1e6 * c['fit_core_seconds_a_row']:.0f} µs of a core a row and {c['fit_fixed_seconds']:.1f} s whatever the "
+        f"rows for fit, {1e6 * c['encode_core_seconds_a_row']:.0f} µs for encoding, {c['passes']} pass over all rows with "
+        f"sums of {c['sum_bytes'] / 1e6:.1f} MB, {1e3 * c['dask_seconds_an_iteration']:.0f} ms of dask an iteration, "
         f"{c['bytes_a_code']} bytes and {1e9 * c['scan_core_seconds_a_code']:.2f} ns of a core a code. From "
         f"{report['sources']}; the network, {c['network_bytes_a_second'] / 1e9} GB a second, is assumed. "
         f"`{report['command']}`, `benchmarks/results/scaling_paper.json`\n"

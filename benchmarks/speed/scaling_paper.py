@@ -61,6 +61,18 @@ def read(name: str) -> Any:
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 
+def fit_of(constants: dict[str, Any], n_rows: int, n_workers: int) -> tuple[float, float]:
+    """Seconds of a fit, and bytes that come into the driver."""
+    seconds = constants["fit_fixed_seconds"] + constants["fit_core_seconds_a_row"] * n_rows / n_workers
+    if n_workers == 1:
+        return seconds, 0.0
+    n_partials = len(partition_bounds(n_rows, BLOCK_ROWS))
+    while n_partials > MOST_SUMS:
+        n_partials = -(-n_partials // AT_ONCE)
+    sums = constants["passes"] * n_partials * constants["sum_bytes"]
+    return seconds + sums / NETWORK + constants["dask_seconds_an_iteration"], sums
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULTS / "scaling_paper.json")
@@ -82,18 +94,13 @@ def main() -> None:
     }
     rows = []
     for n_items in ITEMS:
-        n_partials = len(partition_bounds(n_items, BLOCK_ROWS))
-        while n_partials > MOST_SUMS:
-            n_partials = -(-n_partials // AT_ONCE)
-        sums = constants["passes"] * n_partials * constants["sum_bytes"]
         for n_workers in WORKERS:
-            shared = sums / NETWORK + constants["dask_seconds_an_iteration"] if n_workers > 1 else 0.0
-            fit = constants["fit_fixed_seconds"] + fit_row * n_items / n_workers + shared
-            sampled = constants["fit_fixed_seconds"] + fit_row * min(n_items, SAMPLE) / n_workers + shared
+            fit, sums = fit_of(constants, n_items, n_workers)
+            sampled, _ = fit_of(constants, min(n_items, SAMPLE), n_workers)
             rows.append(
                 {"items": n_items, "workers": n_workers, "feature_gb": constants["feature_bytes_a_row"] * n_items / 1e9,
-                 "fit_seconds": fit, "fit_sample_seconds": min(sampled, fit),
-                 "driver_mb_a_fit": 0.0 if n_workers == 1 else sums / 1e6,
+                 "fit_seconds": fit, "fit_sample_seconds": sampled,
+                 "driver_mb_a_fit": sums / 1e6,
                  "encode_seconds": constants["encode_core_seconds_a_row"] * n_items / n_workers,
                  "code_gb_a_worker": constants["bytes_a_code"] * n_items / n_workers / 1e9,
                  "query_ms": 1e3 * constants["scan_core_seconds_a_code"] * n_items / n_workers}

@@ -38,7 +38,7 @@ from quorumhash.engines.threads import threads_wanted
 from quorumhash.errors import EngineError, MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows, is_sharded, is_sparse
 
-MOST_SUMS, AT_ONCE = 64, 16  # more partial sums than that are first added by the workers, so many in a task
+MOST_SUMS, AT_ONCE = 16, 16  # more partial sums than that are first added by the workers, so many in a task
 SMALL_BYTES = 16_384  # an argument larger than this is sent once, and not with every task
 N_CACHED = 64  # such arguments kept for the next verb
 
