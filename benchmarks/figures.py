@@ -88,8 +88,8 @@ def scaling_paper() -> str:
         "\nWorked out, not run, to two digits; a worker is a core. QuorumHasher (groups), 512 + 300 features, 64 bits: "
         f"{1e6 * c['fit_core_seconds_a_row']:.0f} µs of a core a row and {c['fit_fixed_seconds']:.1f} s whatever the "
         f"rows for fit, {1e6 * c['encode_core_seconds_a_row']:.0f} µs for encoding, {c['passes']} pass over all rows "
-        f"with sums of {c['sum_bytes'] / 1e6:.1f} MB, {1e3 * c['dask_seconds_an_iteration']:.0f} ms of dask an iteration, "
-        f"{c['bytes_a_code']} bytes and {1e9 * c['scan_core_seconds_a_code']:.2f} ns of a core a code. From "
+        f"with sums of {c['sum_bytes'] / 1e6:.1f} MB, {1e3 * c['dask_seconds_an_iteration']:.0f} ms of dask an "
+        f"iteration, {c['bytes_a_code']} bytes and {1e9 * c['scan_core_seconds_a_code']:.2f} ns of a core a code. From "
         f"{report['sources']}; the network, {c['network_bytes_a_second'] / 1e9} GB a second, is assumed. "
         f"`{report['command']}`, `benchmarks/results/scaling_paper.json`\n"
     )
