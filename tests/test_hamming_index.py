@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from quorumhash import HammingIndex, Matches, ParameterError, QuorumHashError, RefusedError
 from quorumhash._native import kernels
 from quorumhash.codes import hamming_distances, n_bytes, pack_bits
-from quorumhash.index import codetable, planning
+from quorumhash.index import codetable, planning, searching
 from quorumhash.index.searching import thread_map
 
 
@@ -441,6 +441,10 @@ def test_running_ids_take_no_memory_and_change_nothing(monkeypatch, name, method
     assert 1 < index.stats()["segments"] < 7
     np.testing.assert_array_equal(index.ids, np.arange(700))
     same(index.search(queries, k=40), brute(codes, np.arange(700), queries, 40))
+    with monkeypatch.context() as patch:  # the table cut among threads, for one query
+        patch.setattr(searching, "_SMALL", 0)
+        patch.setenv("QUORUMHASH_THREADS", "3")
+        same(index.search(queries[:1], k=40), brute(codes, np.arange(700), queries[:1], 40))
     scores = np.random.default_rng(0).standard_normal((3, n_bits))
     same(index.search(scores, k=9), filled(codes, n_bits=n_bits).search(scores, k=9))
     wanted = np.flatnonzero(np.arange(700) % 3 == 0)
