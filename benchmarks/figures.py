@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 import figures_audit
+import figures_engines
 import figures_methods
 import figures_panel
 import figures_paper
@@ -18,7 +19,7 @@ import figures_rivals
 import figures_search
 from figures_table import ROOT
 
-PARTS = (figures_audit, figures_methods, figures_panel, figures_paper, figures_rivals, figures_search)
+PARTS = (figures_audit, figures_engines, figures_methods, figures_panel, figures_paper, figures_rivals, figures_search)
 FIGURES = {name: write for part in PARTS for name, write in part.FIGURES.items()}
 PAGES = (
     "README.md", "docs/audit.md", "docs/benchmarks.md", "docs/choosing.md", "docs/features.md", "docs/index.md",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quorumhash.datasets import DATASETS as DATASETS
     from quorumhash.datasets import Dataset as Dataset
     from quorumhash.datasets import load_dataset as load_dataset
+    from quorumhash.errors import EngineError as EngineError
     from quorumhash.errors import IndexFileError as IndexFileError
     from quorumhash.errors import IndexLockedError as IndexLockedError
     from quorumhash.errors import MissingExtraError as MissingExtraError
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from quorumhash.index.hamming import HammingIndex as HammingIndex
     from quorumhash.index.matches import Matches as Matches
     from quorumhash.index.matches import Neighbourhoods as Neighbourhoods
+    from quorumhash.shardcodes import encode_shards as encode_shards
+    from quorumhash.shardedrows import shards as shards
     from quorumhash.views import Views as Views
 
 _HOMES = {
@@ -74,6 +77,7 @@ _HOMES = {
     "DATASETS": "datasets",
     "Dataset": "datasets",
     "EPAMHHasher": "hashers",
+    "EngineError": "errors",
     "GCCAHasher": "hashers",
     "HASHERS": "hashers",
     "HammingIndex": "index.hamming",
@@ -109,6 +113,7 @@ _HOMES = {
     "audit": "auditing",
     "convert_codes": "codeforms",
     "damage": "corruption",
+    "encode_shards": "shardcodes",
     "extract_features": "features",
     "hamming_distances": "codes",
     "learn_vocabulary": "features",
@@ -120,6 +125,7 @@ _HOMES = {
     "neighbour_recall": "evaluation",
     "open_store": "index.adapters",
     "precision_recall": "evaluation",
+    "shards": "shardedrows",
     "shared_labels": "evaluation",
 }
 

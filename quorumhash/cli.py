@@ -183,20 +183,38 @@ def fit(
 def encode(
     model: Annotated[Path, typer.Argument(help="Model file.")],
     views: ViewsArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Codes to write, .npy.")] = Path("codes.npy"),
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="Codes to write, .npy; or, for shards, the folder for them.")
+    ] = "codes.npy",
     unpacked: Annotated[bool, typer.Option("--unpacked", help="One byte per bit instead of eight bits.")] = False,
     engine: Annotated[str, typer.Option("--engine", help="Where the rows are walked.")] = "threads",
+    store: Annotated[str, typer.Option("--store", help="Shards: URL of a store that the codes go into too.")] = "",
+    first_id: Annotated[int, typer.Option("--first-id", help="Shards: id of the first row in the store.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Turn views into codes with a model; views may be missing, values may be NaN.
 
+    Where --out is a folder, or ends in /, every argument is a shard with all views of its rows: .npz, .npy, .parquet,
+    or a folder with a .npy for each view. Each gets a file of codes; those that are finished are passed over, so the
+    same command goes on where it was stopped.
+
     Example: quorumhash encode items.qh views.npz -o codes.npy
+
+    Example: quorumhash encode items.qh part-*.npz -o codes/
     """
     from quorumhash.engines.watched import watched
+    from quorumhash.errors import ParameterError
     from quorumhash.hashers import load
     from quorumhash.viewfiles import read_views, require_writable, write_array
 
-    require_writable(out)
+    if out.endswith("/") or Path(out).is_dir():
+        if unpacked:
+            raise ParameterError("--unpacked is for one file of codes: codes of shards are packed.")
+        _encode_shards(load(model), views, out, engine, (store, first_id), as_json)
+        return
+    if store or first_id:
+        raise ParameterError("--store and --first-id are for shards: give --out a folder, ending in /.")
+    require_writable(Path(out))
     hasher = load(model)
     given = read_views(views)
     with watched(engine, "encode") as chosen:
@@ -205,6 +223,27 @@ def encode(
     facts = {"codes": str(out), "rows": len(codes), "bits": hasher.n_bits, "bytes_per_code": codes.shape[1],
              "fingerprint": hasher.fingerprint()}  # fmt: skip
     say(as_json, facts, f"Wrote {out}: {len(codes)} codes of {hasher.n_bits} bits ({codes.shape[1]} bytes each).")
+
+
+def _encode_shards(
+    hasher: Any, shards: list[str], out: str, engine: str, target: tuple[str, int], as_json: bool
+) -> None:
+    from contextlib import ExitStack
+
+    from quorumhash.index.adapters import open_store
+    from quorumhash.progress import task_bar
+    from quorumhash.shardcodes import encode_shards
+
+    with ExitStack() as opened:
+        store = opened.enter_context(open_store(target[0], hasher.n_bits)) if target[0] else None
+        bar = opened.enter_context(task_bar(True, len(shards), "encode"))
+        encoded = encode_shards(
+            hasher, shards, out, engine=engine, store=store, first_id=target[1], done=lambda shard: bar(shard.shard)
+        )
+    n_rows, n_new = sum(shard.n_rows for shard in encoded), sum(shard.is_new for shard in encoded)
+    facts = {"folder": out, "shards": len(encoded), "new": n_new, "rows": n_rows, "bits": hasher.n_bits,
+             "fingerprint": hasher.fingerprint()}  # fmt: skip
+    say(as_json, facts, f"{out}: {len(encoded)} shards, {n_rows} codes; {n_new} shards encoded now.")
 
 
 @app.command()

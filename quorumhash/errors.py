@@ -8,6 +8,7 @@
     ├── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
     ├── IndexFileError (OSError)        an index file that is damaged, too new, full, or no index file
     │   └── IndexLockedError            an index file that another writer holds
+    ├── EngineError (RuntimeError)      the cluster that an engine works on does not answer, or went away
     ├── StoreError (OSError)            a store of another program that does not answer, or refuses
     ├── MissingExtraError (ImportError) a package that an extra brings is not installed
     ├── RunFileError (OSError)          the stored run of a benchmark that is absent or damaged
@@ -53,6 +54,10 @@ class IndexFileError(QuorumHashError, OSError):
 
 class IndexLockedError(IndexFileError):
     """An index file is open for writing elsewhere."""
+
+
+class EngineError(QuorumHashError, RuntimeError):
+    """The cluster that an engine works on cannot be reached, or went away."""
 
 
 class StoreError(QuorumHashError, OSError):

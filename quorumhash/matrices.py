@@ -26,6 +26,11 @@ def is_sparse(matrix: Matrix) -> bool:
     return hasattr(matrix, "tocsr")
 
 
+def is_sharded(matrix: Matrix) -> bool:
+    """Whether these are rows of several files (shardedrows.py), read when they are asked for."""
+    return hasattr(matrix, "scanned_presence")
+
+
 def dense_rows(matrix: Matrix, rows: slice | npt.NDArray[np.intp]) -> npt.NDArray[Any]:
     """Rows of a matrix as an ordinary 2-D array, in the matrix's own dtype."""
     part = matrix[rows]
@@ -38,6 +43,8 @@ def as_matrix(name: str, value: Any) -> Matrix:
     """Turn one view as given into a 2-D array of numbers, a CSR matrix or a plain tensor, or refuse it."""
     if is_tensor(value):
         matrix = _plain_tensor(name, value)
+    elif is_sharded(value):
+        matrix = value
     elif is_sparse(value):
         matrix = value.tocsr()
         if not matrix.has_canonical_format:  # an entry given twice is the sum of both, also where one is NaN
@@ -125,6 +132,11 @@ def present_rows(name: str, matrix: Matrix) -> tuple[npt.NDArray[np.bool_], bool
         if wrong is not None:
             _refuse_value(name, *wrong)
         return present, any_missing
+    if is_sharded(matrix):
+        present, any_missing, wrong = matrix.scanned_presence()
+        if wrong is not None:
+            _refuse_value(name, *wrong)
+        return present, any_missing
     present = np.ones(matrix.shape[0], dtype=bool)
     if matrix.dtype.kind != "f":
         return present, False
@@ -139,14 +151,23 @@ def present_rows(name: str, matrix: Matrix) -> tuple[npt.NDArray[np.bool_], bool
     any_missing = False
     for rows in _row_slices(matrix.shape):
         block = matrix[rows]
-        place = _first_too_large(block)
+        present[rows], is_missing, place = block_presence(block)
+        any_missing |= is_missing
         if place is not None:
             _refuse_value(name, rows.start + place[0], place[1], block[place])
-        missing = np.isnan(block)
-        if missing.any():
-            any_missing = True
-            present[rows] = ~missing.all(axis=1)
     return present, any_missing
+
+
+def block_presence(block: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], bool, tuple[int, int] | None]:
+    """Which rows of a block hold any value, whether any is missing, and the place of one that is too large."""
+    present = np.ones(len(block), dtype=bool)
+    if block.dtype.kind != "f":
+        return present, False, None
+    place = _first_too_large(block)
+    missing = np.isnan(block)
+    if not missing.any():
+        return present, False, place
+    return ~missing.all(axis=1), True, place
 
 
 def _row_slices(shape: tuple[int, int]) -> Iterator[slice]:
@@ -155,7 +176,7 @@ def _row_slices(shape: tuple[int, int]) -> Iterator[slice]:
         yield slice(start, min(start + step, shape[0]))
 
 
-def _first_too_large(values: npt.NDArray[Any]) -> tuple[int, ...] | None:
+def _first_too_large(values: npt.NDArray[Any]) -> Any:
     if values.size == 0:
         return None
     limit = min(LARGEST_VALUE, float(np.finfo(values.dtype).max))

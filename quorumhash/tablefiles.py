@@ -51,11 +51,21 @@ def read_csv(path: Path) -> Matrices:
 
 def read_parquet(path: Path) -> Matrices:
     """The views of a .parquet file by name, float64."""
-    parquet, compute, error_kind = _pyarrow()
+    return views_of_table(open_parquet(path).read(), path)
+
+
+def open_parquet(path: Path) -> Any:
+    """The file with its footer read, a pyarrow ParquetFile."""
+    parquet, _, error_kind = _pyarrow()
     try:
-        table = parquet.read_table(path)
+        return parquet.ParquetFile(path)
     except (error_kind, OSError, ValueError) as error:
         raise ViewsError(f"{path} is no readable .parquet file; write it again.") from error
+
+
+def views_of_table(table: Any, path: Path) -> Matrices:
+    """The views of a pyarrow table by name, float64; `path` is for the sentences."""
+    _, compute, _ = _pyarrow()
     lists = {field.name for field in table.schema if hasattr(field.type, "value_type")}
     if lists and len(lists) < table.num_columns:
         other = next(field.name for field in table.schema if field.name not in lists)

@@ -61,6 +61,13 @@ def _read_view(path: Path) -> npt.NDArray[Any]:
     return next(iter(found.values()))
 
 
+def read_shard(path: Path) -> Views:
+    """All views of some rows: a file of views, or a folder with a .npy for each view."""
+    if path.is_dir():
+        return Views({file.stem: read_array(file) for file in sorted(path.glob("*.npy"))})
+    return read_views([str(path)])
+
+
 def read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
     """All arrays of a .npz file by name; no objects, nothing is unpickled."""
     _require_file(path)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from quorumhash.columngroups import column_groups
 from quorumhash.errors import ViewsError
-from quorumhash.matrices import Matrix, as_matrix, is_sparse, present_rows
+from quorumhash.matrices import Matrix, as_matrix, is_sharded, is_sparse, present_rows
 
 
 class Views:
@@ -30,7 +30,7 @@ class Views:
         A dict of name -> matrix (or None where no item has the view); a list of matrices, named "view0",
         "view1", ...; one 2-D array or sparse matrix, named "view0"; a frame whose columns are called
         name__feature, or a frame without any such column, which is one view. Matrices may be of any float or integer
-        type, sparse, in Fortran order or memory maps, and are not copied.
+        type, sparse, in Fortran order, memory maps or files (`shards`), and are not copied.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Views:
             matrix = self.matrix(key)
             if matrix is None:
                 return np.empty((self._n_rows, 0))
-            return matrix.toarray() if is_sparse(matrix) else matrix
+            return matrix.toarray() if is_sparse(matrix) else matrix[:] if is_sharded(matrix) else matrix
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]  # scikit-learn's splitters ask for views[rows, ...]
         return self._rows(_row_key(key, self._n_rows))

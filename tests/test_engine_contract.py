@@ -181,6 +181,24 @@ def test_every_engine_gives_the_bits_of_threads(case, engine):
     assert_same_bits(scores_of(hasher, old, new, "threads"), expected)
 
 
+@pytest.fixture(scope="module")
+def workers():
+    """Two worker processes."""
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    from quorumhash.engines.daskengine import DaskEngine
+
+    with DaskEngine(n_workers=2, block_rows=70) as engine:
+        yield engine
+
+
+def test_dask_gives_the_bits_of_threads(case, workers):
+    """The very bits: blocks of the same size give the same scores to the last digit."""
+    hasher, old, new, expected = case
+    assert_same_bits(scores_of(hasher, old, new, workers), expected)
+    scores = scores_of(hasher.fit(old, engine=ThreadsEngine(1, block_rows=70)), old, new, ThreadsEngine(1, 70))
+    np.testing.assert_array_equal(scores_of(hasher.fit(old, engine=workers), old, new, workers), scores)
+
+
 def test_any_number_of_blocks_gives_the_same_bits(case):
     hasher, old, new, expected = case
     for n_blocks in range(1, 17):

@@ -151,3 +151,25 @@ def test_bad_thread_counts_are_refused(monkeypatch, text):
 def test_bad_sizes_are_refused(arguments):
     with pytest.raises(ParameterError, match="at least 1"):
         ThreadsEngine(**arguments)
+
+
+def test_a_memory_budget_makes_blocks_smaller_and_changes_nothing_else():
+    rows, widths = np.random.default_rng(0).standard_normal((5000, 3)), []
+    for budget in (None, 1e9, 4e6, 1.0):
+        lengths = []
+        with ThreadsEngine(2, memory_budget=budget) as engine:
+            engine.plan(3)
+            engine.plan(3, 1e12)  # its own budget counts more than what it is told
+            total = engine.sum_rows(
+                lambda block, seen=lengths: (seen.append(len(block)), block.T @ block)[1], engine.put(rows)
+            )
+            np.testing.assert_allclose(total, rows.T @ rows)
+        widths.append(max(lengths))
+    assert widths[0] == widths[1] == 320
+    assert widths[2] * 2 * 8 * (8 * 3 + 4096) <= 2e6 < (widths[2] + 1) * 2 * 8 * (8 * 3 + 4096)
+    assert widths[3] == 16
+    with ThreadsEngine(2) as engine:
+        engine.plan(3, 4e6)
+        assert (
+            max(engine.get(engine.map_rows(lambda block: np.full((1, 1), len(block)), engine.put(rows)))) == widths[2]
+        )

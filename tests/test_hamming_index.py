@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from quorumhash import HammingIndex, Matches, ParameterError, QuorumHashError, RefusedError
 from quorumhash._native import kernels
 from quorumhash.codes import hamming_distances, n_bytes, pack_bits
-from quorumhash.index import planning
+from quorumhash.index import codetable, planning, searching
 from quorumhash.index.searching import thread_map
 
 
@@ -426,6 +426,43 @@ def test_the_journal_is_written_before_memory_is_changed():
 
 
 # ---- memory and plans ----
+
+
+@pytest.mark.parametrize("name", kernels.available())
+@pytest.mark.parametrize("n_bits", [13, 64, 300])
+def test_running_ids_take_no_memory_and_change_nothing(monkeypatch, name, method, n_bits):
+    monkeypatch.setenv("QUORUMHASH_KERNEL", name)
+    monkeypatch.setattr(codetable, "_MAX_RUNNING", 250)  # so that there are several segments
+    codes, queries = codes_of(700, n_bits), codes_of(5, n_bits, seed=1)
+    index = HammingIndex(n_bits, method=method, deduplicate=False)
+    for start in range(0, 700, 100):
+        index.add(codes[start : start + 100])
+    assert index.stats()["id_bytes"] == 0
+    assert 1 < index.stats()["segments"] < 7
+    np.testing.assert_array_equal(index.ids, np.arange(700))
+    same(index.search(queries, k=40), brute(codes, np.arange(700), queries, 40))
+    with monkeypatch.context() as patch:  # the table cut among threads, for one query
+        patch.setattr(searching, "_SMALL", 0)
+        patch.setenv("QUORUMHASH_THREADS", "3")
+        same(index.search(queries[:1], k=40), brute(codes, np.arange(700), queries[:1], 40))
+    scores = np.random.default_rng(0).standard_normal((3, n_bits))
+    same(index.search(scores, k=9), filled(codes, n_bits=n_bits).search(scores, k=9))
+    wanted = np.flatnonzero(np.arange(700) % 3 == 0)
+    same(index.search(queries, k=40, where=wanted), brute(codes[wanted], wanted, queries, 40))
+    gone = np.array([0, 99, 100, 698, 350])
+    index.remove(gone)
+    left = np.setdiff1d(np.arange(700), gone)
+    same(index.search(queries, k=40), brute(codes[left], left, queries, 40))
+    with pytest.raises(ParameterError, match="got 350, which is not"):
+        index.remove([350])
+    index.remove(np.arange(100, 300)[np.isin(np.arange(100, 300), left)])
+    left = np.setdiff1d(left, np.arange(100, 300))
+    index.compact()
+    assert index.stats()["removed_items"] == 0
+    same(index.search(queries, k=40), brute(codes[left], left, queries, 40))
+    index.add(codes[100:300], np.arange(100, 300))
+    left = np.setdiff1d(np.arange(700), [0, 698, 350])
+    same(index.search(queries, k=40), brute(codes[left], left, queries, 40))
 
 
 def test_memory_is_as_stated():

@@ -71,7 +71,8 @@ def _items(parts: Sequence[Part]) -> tuple[Bytes, npt.NDArray[np.intp], Ids]:
         row = row if part.offsets is None else np.repeat(row, part.offsets[1:] - part.offsets[:-1])
         counts = slice(None) if part.allowed is None else np.flatnonzero(part.allowed)
         rows.append(row[counts] + start)
-        ids.append(part.ids[: len(row)][counts])
+        named = part.first_id + np.arange(len(row)) if part.ids is None else part.ids[: len(row)]
+        ids.append(named[counts])
         start += part.n_rows
     return codes, np.concatenate(rows), np.concatenate(ids)
 

@@ -68,15 +68,22 @@ typedef struct {
     const uint64_t *codes[QH_MAX_BANDS];   /* n_words == 1: (n_rows) in the order of rows; else the same table, by row */
 } qh_bands;
 
-/* A part of the table: distinct codes in lexicographic order, each with the ids of its items in rising order. */
+/* A part of the table: distinct codes in lexicographic order, each with the ids of its items in rising order; or, where
+ * ids run on without a gap, all codes in the order of their ids. (Answers depend on no order of codes, only speed does.) */
 typedef struct {
     size_t n_rows;
     const uint8_t *tiles;
     const uint32_t *offsets; /* (n_rows + 1) into ids; NULL: one item a row */
-    const int64_t *ids;
+    const int64_t *ids;      /* NULL: item i has the id first_id + i */
+    int64_t first_id;
     const uint8_t *allowed;  /* (n_items) 0 where an item is removed or filtered out; NULL: all are there */
     const qh_bands *bands;   /* NULL: the segment is scanned */
 } qh_segment;
+
+static inline int64_t qh_id(const qh_segment *segment, size_t item)
+{
+    return segment->ids ? segment->ids[item] : segment->first_id + (int64_t)item;
+}
 
 typedef struct {
     const qh_kernel *kernel;

@@ -18,15 +18,19 @@ TILE = 64
 
 
 class Part(NamedTuple):
-    """Distinct codes in lexicographic order, each with the ids of its items in rising order, as hamming.h has it."""
+    """Distinct codes in lexicographic order, each with the ids of its items in rising order, as hamming.h has it.
+
+    Or, where ids run on without a gap, all codes in the order of their ids.
+    """
 
     n_rows: int
     n_items: int
     tiles: Bytes
     offsets: npt.NDArray[np.uint32] | None  # (n_rows + 1) into ids; None: one item a row
-    ids: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64] | None  # None: item i has the id first_id + i
     allowed: Bytes | None  # (n_items) 0 where an item does not count; None: all do
     bands: tuple[int, list[tuple[Any, ...]]] | None  # words a code, and the bands of multi-index hashing
+    first_id: int = 0
 
 
 def to_tiles(codes: Bytes) -> Bytes:

@@ -87,7 +87,9 @@ static int read_segment(call *given, PyObject *tuple, qh_segment *segment, qh_ba
 {
     PyObject *tiles, *offsets, *ids, *allowed, *of_bands;
     Py_ssize_t n_rows, n_items;
-    if (!PyArg_ParseTuple(tuple, "nnOOOOO", &n_rows, &n_items, &tiles, &offsets, &ids, &allowed, &of_bands)) return -1;
+    long long first_id;
+    if (!PyArg_ParseTuple(tuple, "nnOOOOOL", &n_rows, &n_items, &tiles, &offsets, &ids, &allowed, &of_bands, &first_id))
+        return -1;
     const size_t n_tiles = ((size_t)n_rows + QH_TILE - 1) / QH_TILE;
     segment->n_rows = (size_t)n_rows;
     segment->tiles = borrow(given, tiles, n_tiles * QH_TILE * given->search.n_bytes, 0, "tiles");
@@ -96,8 +98,11 @@ static int read_segment(call *given, PyObject *tuple, qh_segment *segment, qh_ba
         segment->offsets = borrow(given, offsets, ((size_t)n_rows + 1) * 4, 0, "offsets");
         if (!segment->offsets) return -1;
     }
-    segment->ids = borrow(given, ids, (size_t)n_items * 8, 0, "ids");
-    if (!segment->ids) return -1;
+    segment->first_id = (int64_t)first_id;
+    if (ids != Py_None) {
+        segment->ids = borrow(given, ids, (size_t)n_items * 8, 0, "ids");
+        if (!segment->ids) return -1;
+    }
     if ((size_t)n_items < (segment->offsets ? segment->offsets[n_rows] : (size_t)n_rows)) {
         PyErr_SetString(PyExc_ValueError, "a segment must have an id for every item.");
         return -1;

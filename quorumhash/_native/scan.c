@@ -68,7 +68,7 @@ int qh_add_hit(qh_selection *selection, const qh_segment *segment, size_t number
     if (selection->n_hits == selection->capacity && make_room(selection)) return QH_NO_MEMORY;
     if (selection->k == QH_EVERYTHING) { /* the limit stands: items are counted at the end, when memory has fetched them */
         if (segment->offsets) QH_PREFETCH(segment->offsets + row);
-        else QH_PREFETCH(segment->ids + row);
+        else if (segment->ids) QH_PREFETCH(segment->ids + row);
         selection->hits[selection->n_hits++] = (qh_hit){(uint32_t)row, (uint16_t)distance, (uint16_t)number};
         return QH_OK;
     }
@@ -105,7 +105,7 @@ static void count_hits(const qh_search *search, qh_selection *selection)
         const qh_hit hit = selection->hits[i];
         const qh_segment *segment = &search->segments[hit.segment];
         const size_t weight = n_items(segment, hit.row);
-        if (segment->offsets) QH_PREFETCH(segment->ids + segment->offsets[hit.row]);
+        if (segment->offsets && segment->ids) QH_PREFETCH(segment->ids + segment->offsets[hit.row]);
         selection->counts[hit.distance] += weight;
         selection->n_within += weight;
     }
@@ -175,8 +175,8 @@ static int write_out(const qh_search *search, const qh_selection *selection, siz
         if (!room) continue;
         for (size_t item = segment->offsets ? segment->offsets[hit.row] : hit.row; item < end; item++) {
             if (segment->allowed && !segment->allowed[item]) continue;
-            if (hit.distance < last || !is_cut) bucket[n_kept++] = segment->ids[item];
-            else if (!keep_smallest(bucket, &n_kept, room, segment->ids[item])) break; /* ids of a row rise */
+            if (hit.distance < last || !is_cut) bucket[n_kept++] = qh_id(segment, item);
+            else if (!keep_smallest(bucket, &n_kept, room, qh_id(segment, item))) break; /* ids of a row rise */
         }
         ends[hit.distance] = starts[hit.distance] + n_kept;
     }

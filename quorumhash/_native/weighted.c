@@ -70,7 +70,7 @@ static void take_row(const qh_search *search, size_t number, size_t row, const d
     for (size_t j = 0; j < search->n_bytes; j++) entry.cost += table[256 * j + code[j * QH_TILE]];
     for (size_t item = segment->offsets ? segment->offsets[row] : row; item < end; item++) {
         if (segment->allowed && !segment->allowed[item]) continue;
-        entry.id = segment->ids[item];
+        entry.id = qh_id(segment, item);
         if (!keep_best(kept, entry)) return; /* ids of a row rise */
     }
 }

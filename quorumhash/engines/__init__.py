@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from quorumhash.engines.base import Engine, Rows
 from quorumhash.errors import ParameterError
 
 __all__ = ["Engine", "Rows", "open_engine"]
 
 
-def open_engine(engine: str | Engine) -> Engine:
-    """The engine of that name, or the one given: "threads", "torch", "torch:cuda", "torch:cuda:1".
+def open_engine(engine: Any) -> Engine:
+    """The engine of that name, or the one given.
+
+    "threads"; "torch", "torch:cuda", "torch:cuda:1"; "dask" (workers of its own), "dask:tcp://host:8786" or a
+    distributed.Client.
 
     >>> type(open_engine("threads")).__name__
     'ThreadsEngine'
@@ -24,4 +29,12 @@ def open_engine(engine: str | Engine) -> Engine:
         from quorumhash.engines.torchengine import TorchEngine
 
         return TorchEngine(engine.partition(":")[2] or "cpu")
-    raise ParameterError(f"engine must be 'threads', 'torch', 'torch:cuda' or an Engine, got {engine!r}.")
+    is_client = type(engine).__module__.partition(".")[0] == "distributed"
+    if is_client or (isinstance(engine, str) and engine.partition(":")[0] == "dask"):
+        from quorumhash.engines.daskengine import DaskEngine
+
+        return DaskEngine(engine if is_client else engine.partition(":")[2] or None)
+    raise ParameterError(
+        "engine must be 'threads', 'torch', 'torch:cuda', 'dask', 'dask:tcp://host:port', a distributed.Client or an "
+        f"Engine, got {engine!r}."
+    )

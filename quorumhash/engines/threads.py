@@ -26,6 +26,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 BLOCKS_AT_ONCE = 16  # of every thread, where results are needed a part at a time
+ROW_COPIES, ROW_NUMBERS = 8, 4096  # a row in work: its features some eight times over, kernels and targets; float64
+SHARE_IN_WORK = 0.5  # of the memory budget; the rest is for samples, sums and results
+SMALLEST_BLOCK = 16
 
 
 class _Given(Rows):
@@ -72,6 +75,9 @@ class ThreadsEngine(Engine):
     block_rows : int, optional
         Rows per block; where not given it follows from the number of rows. Sums over blocks round differently for
         another value, nothing else changes.
+    memory_budget : int, optional
+        Bytes that the work may take, `fit`'s argument where not given: blocks are made smaller to fit it. Memory maps
+        do not count, the system drops their pages when it needs them.
 
     Examples
     --------
@@ -83,11 +89,15 @@ class ThreadsEngine(Engine):
            [26., 35.]])
     """
 
-    def __init__(self, n_threads: int | None = None, block_rows: int | None = None) -> None:
+    def __init__(
+        self, n_threads: int | None = None, block_rows: int | None = None, *, memory_budget: float | None = None
+    ) -> None:
         self.n_threads = threads_wanted() if n_threads is None else n_threads
         if self.n_threads < 1 or (block_rows is not None and block_rows < 1):
             raise ParameterError(f"n_threads and block_rows must be at least 1, got {self.n_threads} and {block_rows}.")
         self.block_rows = block_rows
+        self.memory_budget = memory_budget
+        self._most_rows = LARGEST_BLOCK
         self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="quorumhash")
         self._blas = ThreadpoolController()
         self._limits: list[Any] = []
@@ -105,14 +115,21 @@ class ThreadsEngine(Engine):
         """Give BLAS its threads back."""
         self._limits.pop().__exit__(kind, error, trace)
 
+    def plan(self, n_features: int, memory_budget: float | None = None) -> None:
+        """Make blocks so small that those in work fit the budget: the engine's own, else the one given."""
+        budget = self.memory_budget if self.memory_budget is not None else memory_budget
+        if budget is not None:
+            in_work = 8 * self.n_threads * (ROW_COPIES * n_features + ROW_NUMBERS)
+            self._most_rows = max(SMALLEST_BLOCK, min(LARGEST_BLOCK, int(SHARE_IN_WORK * budget / in_work)))
+
     @property
     def rows_at_once(self) -> int:
         """Some blocks for every thread."""
-        return BLOCKS_AT_ONCE * self.n_threads * (self.block_rows or LARGEST_BLOCK)
+        return BLOCKS_AT_ONCE * self.n_threads * (self.block_rows or self._most_rows)
 
     def put(self, matrix: Any) -> Rows:
         """Keep a reference; blocks are slices of it."""
-        return _Given(matrix, self.block_rows or default_block_rows(int(matrix.shape[0])))
+        return _Given(matrix, self.block_rows or min(self._most_rows, default_block_rows(int(matrix.shape[0]))))
 
     def get(self, rows: Rows) -> npt.NDArray[Any]:
         """All rows as one array."""

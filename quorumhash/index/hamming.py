@@ -47,7 +47,8 @@ class HammingIndex(Items):
         least memory; "multi-index" makes them at the first search, and still scans where that is faster. The answers
         are the same.
     deduplicate : bool
-        False stores every code, repeated or not; the answers are the same.
+        False stores every code, repeated or not; the answers are the same. Ids that run on without a gap then take no
+        memory, and codes are not sorted: the way to a thousand million codes (docs/scaling.md).
     journal : Journal, optional
         Where changes are written before they are made; `open` gives one.
     engine : str
@@ -197,7 +198,7 @@ class HammingIndex(Items):
     def stats(self) -> dict[str, Any]:
         """What the index holds, what it takes, and how it has searched so far."""
         segments = self._table.segments
-        lists = sum(s.ids.nbytes + (0 if s.offsets is None else s.offsets.nbytes) for s in segments)
+        lists = sum(array.nbytes for s in segments for array in (s.ids, s.offsets) if array is not None)
         marks = sum(0 if s.is_there is None else s.is_there.nbytes for s in segments)
         return {
             "items": len(self),
@@ -218,7 +219,7 @@ class HammingIndex(Items):
         has_bands = has_bands and kernel != "numpy"
         if has_bands:
             self._planner.prepare(self._table.segments)
-        parts = [s.part(None if allowed is None else allowed(s.ids), has_bands) for s in self._table.segments]
+        parts = [s.part(None if allowed is None else allowed(s.names()), has_bands) for s in self._table.segments]
         return Search(kernel, self.n_bits, parts, stage, self._planner.costs(kernel))
 
     @staticmethod

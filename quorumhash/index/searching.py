@@ -138,9 +138,10 @@ def _rows_of(part: Part, rows: slice, tiles: Bytes) -> Part:
         items.stop - items.start,
         tiles,
         None if offsets is None else offsets - offsets[0],
-        part.ids[items],
+        None if part.ids is None else part.ids[items],
         None if part.allowed is None else part.allowed[items],
         None,
+        part.first_id + items.start,
     )
 
 

@@ -48,6 +48,12 @@ class Store(ABC):
             if len(names):
                 self._add(rows, names)
 
+    def has(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Which of the ids (n,) are there."""
+        names = checked_ids(ids)
+        with self._asked():
+            return self._has(names) if len(names) else np.zeros(0, dtype=bool)
+
     def remove(self, ids: npt.ArrayLike) -> None:
         """Take items away by id."""
         names = checked_ids(ids)

@@ -1,0 +1,110 @@
+"""A dask worker is killed at random moments of fit and of transform: are the results the same, bit by bit?
+
+    python benchmarks/reliability/dask_kill.py [--moments 20] [--rows 4000] [--seed 0]
+        [--out benchmarks/results/dask_kill.json]
+
+Two worker processes. How long the work takes is measured once, undisturbed; then it is done again and again, and each
+time one of the workers, chosen at random, gets SIGKILL at a random moment of that span. Learned values are compared by
+the model's fingerprint, which is a checksum of every bit of them, and scores number by number. A kill that came when
+the work was over already counts as late and is tried again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quorumhash import ConsensusHasher, QuorumHasher
+from quorumhash.bench.provenance import provenance
+from quorumhash.engines.daskengine import DaskEngine
+from quorumhash.engines.threads import ThreadsEngine
+
+BLOCK_ROWS = 250
+HASHERS: dict[str, Callable[[], Any]] = {
+    "rmvh": lambda: ConsensusHasher(n_bits=16, max_iter=8),
+    "quorum": lambda: QuorumHasher(n_bits=16, n_steps=10),
+}
+
+
+def killed_during(engine: DaskEngine, delay: float, choice: int, work: Callable[[], Any]) -> tuple[Any, bool]:
+    """What the work gave, and whether a worker was killed before it was done."""
+    client, is_done = engine._client, threading.Event()
+    pids = sorted(client.run(os.getpid).values())
+    is_killed = threading.Event()
+
+    def kill() -> None:
+        if not is_done.wait(delay):
+            os.kill(pids[choice % len(pids)], signal.SIGKILL)
+            is_killed.set()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    result = work()
+    is_done.set()
+    thread.join()
+    client.wait_for_workers(2, timeout=600)
+    return result, is_killed.is_set()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--moments", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/dask_kill.json"))
+    args = parser.parse_args()
+    rng = np.random.default_rng(args.seed)
+    views = {name: rng.standard_normal((args.rows, width)) for name, width in (("a", 40), ("b", 30))}
+    results = []
+    with DaskEngine(n_workers=2, block_rows=BLOCK_ROWS) as engine:
+        for name, make in HASHERS.items():
+            threads = ThreadsEngine(1, BLOCK_ROWS)
+            model = make().fit(views, engine=threads)
+            scores = model.decision_function(views, engine=threads)
+            tasks: dict[str, tuple[Callable[[], Any], Callable[[Any], bool]]] = {
+                "fit": (
+                    lambda make=make: make().fit(views, engine=engine),
+                    lambda found, model=model: found.fingerprint() == model.fingerprint(),
+                ),
+                "transform": (
+                    lambda model=model: model.decision_function(views, engine=engine),
+                    lambda found, scores=scores: bool(np.array_equal(found, scores)),
+                ),
+            }
+            for what, (work, is_same) in tasks.items():
+                work()
+                started = time.perf_counter()
+                n_same, n_killed, n_late = int(is_same(work())), 0, 0
+                span = time.perf_counter() - started
+                undisturbed, n_same = bool(n_same), 0
+                while n_killed < args.moments and n_late < 5 * args.moments:
+                    found, is_killed = killed_during(engine, rng.uniform(0, span), int(rng.integers(2)), work)
+                    n_killed, n_late = n_killed + is_killed, n_late + (not is_killed)
+                    n_same += is_killed and is_same(found)
+                results.append(
+                    {"method": name, "step": what, "kills": n_killed, "same": n_same, "late": n_late,
+                     "seconds": round(span, 3), "undisturbed_same": undisturbed}
+                )  # fmt: skip
+                print(results[-1], flush=True)
+    report = {
+        "results": results,
+        "command": f"python benchmarks/reliability/dask_kill.py --moments {args.moments} --rows {args.rows} "
+        f"--seed {args.seed}",
+        "provenance": provenance(1),
+    }
+    args.out.write_text(json.dumps(report, indent=1) + "\n")
+    if any(row["same"] != row["kills"] for row in results):
+        raise SystemExit("a result differs")
+
+
+if __name__ == "__main__":
+    main()
