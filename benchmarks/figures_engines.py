@@ -52,7 +52,36 @@ def scaling_paper() -> str:
     )
 
 
+def gpu() -> str:
+    """What one GPU does, beside the floor of its operations and bytes."""
+    report = results("gpu")
+    quorum, search, small = report["quorum"], report["search"], report["consensus_300"]
+    large, floor = report["consensus"], search["floor_int8"]
+    n_rows = f"{quorum['rows']:,} rows of {' + '.join(map(str, quorum['widths']))} features"
+    rows = [
+        ["QuorumHasher, fit", n_rows, f"{quorum['fit_seconds']:.2f} s", _gigabytes(quorum)],
+        ["QuorumHasher, transform", n_rows, f"{quorum['items_per_second'] / 1e6:.1f} million items a second", ""],
+    ]
+    for found in (small, large):
+        what = f"{found['rows']:,} rows, {found['kernel_landmarks']} landmarks, {found['sweeps']} sweeps"
+        rows.append(["ConsensusHasher, fit", what, f"{found['fit_seconds']:.1f} s", _gigabytes(found)])
+    what = f"{search['queries']:,} queries, k = {search['k']}, {search['codes']:,} codes of {search['bits']} bits"
+    speed = f"{search['queries_per_second']:,.0f} queries a second"
+    share = f"{100 * floor['ratio']:.0f} % of what products of int8 at the measured rate allow"
+    rows.append(["HammingIndex, exact search", what, speed, share])
+    differing = 100 * quorum["bits_that_differ_from_threads"]
+    return table(["what", "of what", "speed", ""], rows) + (
+        f"\n{report['device']}, torch {report['torch']}; inputs on the device, synthetic clusters. Bits of "
+        f"QuorumHasher that differ from the threads engine: {differing:g} %. `{report['command']}`, `benchmarks/results/gpu.json`\n"
+    )
+
+
+def _gigabytes(found: dict[str, float]) -> str:
+    return f"{found['peak_device_bytes'] / 1e9:.1f} GB of the device"
+
+
 FIGURES = {
+    "gpu": gpu,
     "billion": billion,
     "scaling_paper": scaling_paper,
 }
