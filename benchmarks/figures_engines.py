@@ -72,7 +72,8 @@ def gpu() -> str:
     differing = 100 * quorum["bits_that_differ_from_threads"]
     return table(["what", "of what", "speed", ""], rows) + (
         f"\n{report['device']}, torch {report['torch']}; inputs on the device, synthetic clusters. Bits of "
-        f"QuorumHasher that differ from the threads engine: {differing:g} %. `{report['command']}`, `benchmarks/results/gpu.json`\n"
+        f"QuorumHasher that differ from the threads engine: {differing:g} %. `{report['command']}`, "
+        "`benchmarks/results/gpu.json`\n"
     )
 
 
