@@ -175,12 +175,13 @@ class KillingEngine(DaskEngine):
 @pytest.mark.filterwarnings("ignore::quorumhash.errors.RankWarning")
 def test_a_worker_killed_during_fit_or_transform_changes_nothing(client, moment):
     views = {"a": X, "b": X[:, :3] ** 2}
-    hasher, threads = qh.ConsensusHasher(n_bits=4, max_iter=5), ThreadsEngine(1, block_rows=30)
-    expected = hasher.fit(views, engine=threads).decision_function(views, engine=threads)
+    hasher, calm = qh.ConsensusHasher(n_bits=4, max_iter=5), KillingEngine(client, moment=10**9)
+    expected = hasher.fit(views, engine=calm).decision_function(views)
     engine = KillingEngine(client, moment)
     hasher.fit(views, engine=engine)
     assert engine.killed
-    np.testing.assert_array_equal(hasher.decision_function(views, engine=threads), expected)
+    assert not calm.killed
+    np.testing.assert_array_equal(hasher.decision_function(views), expected)
     engine = KillingEngine(client, 1)
     np.testing.assert_array_equal(hasher.decision_function(views, engine=engine), expected)
     assert engine.killed
