@@ -68,9 +68,9 @@ class AuditReport:
     --------
     >>> import quorumhash as qh
     >>> digits = qh.load_dataset("digits")
-    >>> report = qh.audit(qh.damage(digits.views, "shift", rate=0.1))
+    >>> report = qh.audit(qh.damage(digits.views, "shift", rate=0.1, random_state=0))
     >>> print(report.findings[0].sentence)
-    view 'profiles', rows 853 to 1032: each holds the data of the row before (offset -1), a join that is off.
+    view 'frequencies', rows 723 to 902: each holds the data of the row before (offset -1), a join that is off.
     """
 
     names: list[str]

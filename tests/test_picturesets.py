@@ -266,7 +266,7 @@ def test_the_catalogue_is_whole_and_knows_what_is_here(folder, digits):
     assert list(WHAT) == list(DATASETS)
     states = {row["name"]: row["state"] for row in listed()}
     assert states == {"digits": "here", "mfeat": "not here", "coco5": "not here", "cifar10": "to get", "mnist": "here",
-                      "fashion_mnist": "to get", "nuswide": "not here"}  # fmt: skip
+                      "fashion_mnist": "to get", "cifar10_mnist": "not here", "nuswide": "not here"}  # fmt: skip
     (folder / PACKAGE).touch()
     (folder / "mfeat.npz").touch()
     (folder / "NUS-WIDE").mkdir()
