@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from figures_table import ROOT, results, table
+from figures_table import ROOT, called, results
+from figures_table import table as plain_table
 
 from quorumhash._drawing import HEIGHT, WIDTH, Chart, draw_chart, draw_legend
 from quorumhash.bench.papernumbers import printed_seconds
@@ -35,6 +36,10 @@ STYLE = """svg{font:13px system-ui,sans-serif;background:#fff}text{fill:#1b1f24}
 .line{fill:none;stroke:var(--colour);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 .marker{fill:var(--colour);stroke:var(--colour);stroke-width:1.6}"""
 LEGEND_LINE = 18
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    return plain_table(header, [[called(row[0]), *row[1:]] for row in rows])
 
 
 def made(name: str) -> str:

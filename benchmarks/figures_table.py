@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from quorumhash.hashers import HASHERS
+from quorumhash.bench.naming import called
+
+__all__ = ["OWN", "PLAIN_ROLES", "RECALL", "ROOT", "SHOWN", "called", "results", "table"]
 
 ROOT = Path(__file__).parents[1]
 OWN = ("quorum, groups", "quorum, neighbours")
@@ -22,8 +24,3 @@ def results(name: str) -> Any:
 def table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
-
-
-def called(name: str) -> str:
-    """How tables call a method: reconstructions are said to be such."""
-    return f"{name} (reconstruction)" if name in HASHERS and HASHERS[name].about.is_reconstruction else name

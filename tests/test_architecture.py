@@ -32,7 +32,7 @@ LEVELS = [
         "index.searching", "parquetfiles", "report", "viewfiles", "viewworth",
     },
     {
-        "auditpage", "bench.paperpage", "datasets.digits", "datasets.files", "engines.daskengine", "index.adapters",
+        "auditpage", "datasets.digits", "datasets.files", "engines.daskengine", "index.adapters",
         "index.adapters.faiss", "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres",
         "index.planning", "index.segmentreader", "shardfiles",
     },
@@ -64,8 +64,11 @@ LEVELS = [
     {"auditreport", "datasets.cifar10_mnist", "evolving", "joins"},
     {"auditing", "datasets", "hashers.quorum"},
     {"datasets.catalogue", "hashers"},
-    {"auditcli", "bench.peers", "bench.weighting", "datasetscli", "index.cli", "web.collection"},
-    {"bench.panelmethods", "experiment", "web.answers", "web.health", "web.modelfacts", "web.opening"},
+    {"auditcli", "bench.naming", "bench.peers", "bench.weighting", "datasetscli", "index.cli", "web.collection"},
+    {
+        "bench.panelmethods", "bench.paperpage", "experiment", "web.answers", "web.health", "web.modelfacts",
+        "web.opening",
+    },
     {"bench.panelplan", "bench.runs", "demo", "web.damagelab"},
     {"bench.panel", "bench.workbench", "web.app"},
     {"bench.scores", "web.cli"},

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from quorumhash.bench.naming import called
 from quorumhash.bench.panel import Panel
 from quorumhash.bench.scores import BETTER_SMALLER, COMPARED, Figure, Place, Scores, geometric_mean
 from quorumhash.bench.settings import BOTH, HASHER, run_key
-from quorumhash.hashers import HASHERS
 from quorumhash.report import Chart, Curve, Report, Table
 
 TITLES = {
@@ -95,9 +95,7 @@ def _table(scores: Scores, places: list[Place], metric: str) -> Table:
 
 
 def _shown(panel: Panel, name: str) -> str:
-    """How tables call a method: reconstructions are said to be such."""
-    hasher = next((method.hasher for method in panel.methods if method.name == name), "")
-    return f"{name} (reconstruction)" if hasher in HASHERS and HASHERS[hasher].about.is_reconstruction else name
+    return called(name, next((method.hasher for method in panel.methods if method.name == name), ""))
 
 
 def _references(panel: Panel) -> tuple[str, ...]:

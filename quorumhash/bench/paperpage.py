@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from quorumhash.bench.naming import called
 from quorumhash.bench.papernumbers import printed_lookup, printed_seconds
 from quorumhash.report import Chart, Curve, Report, Table
 
@@ -77,11 +78,12 @@ def _table1(result: Result) -> tuple[list[Table], list[Chart]]:
         rows = [row for row in result["rows"] if row["data"] == data]
         bits, methods = sorted(distinct(rows, "bits")), distinct(rows, "method")
         names = ("method", *(f"{n} bits" for n in bits))
-        found = [(method, *(lookup_cell(result, data, method, n) for n in bits)) for method in methods]
+        found = [(called(method), *(lookup_cell(result, data, method, n) for n in bits)) for method in methods]
         title = f"Table 1, {result['dataset']}, {data}: lookup precision in percent (the paper's)"
         tables.append(Table(title, names, tuple(found), _splits(rows), reference_rows=REFERENCES))
         empty = [
-            (method, *(_mean(values(rows, "empty_lookups", method=method, bits=n)) for n in bits)) for method in methods
+            (called(method), *(_mean(values(rows, "empty_lookups", method=method, bits=n)) for n in bits))
+            for method in methods
         ]
         title = f"Table 1, {result['dataset']}, {data}: share of lookups that found nothing"
         tables.append(Table(title, names, tuple(empty), reference_rows=REFERENCES))
@@ -111,7 +113,7 @@ def _figures(result: Result) -> tuple[list[Table], list[Chart]]:
         found = []
         for method in methods:
             means = [spread_text(values(rows, method=method, bits=n), digits=3) for n in bits]
-            found.append((method, *means))
+            found.append((called(method), *means))
         names = ("method", *(f"{n} bits" for n in bits))
         tables.append(Table(f"MAP, {place}", names, tuple(found), _splits(rows), reference_rows=REFERENCES))
         charts.append(map_chart(rows, place))
@@ -167,7 +169,7 @@ def _table2(result: Result) -> tuple[list[Table], list[Chart]]:
             spread_text(values(rows, key, method=method), digits=d) for key, d in (("value", 1), ("encode_seconds", 7))
         ]
         theirs = (f"{printed[0]:.1f}", f"{printed[1]:.7f}") if printed else ("\N{EN DASH}", "\N{EN DASH}")
-        found.append((method, cells[0], theirs[0], cells[1], theirs[1]))
+        found.append((called(method), cells[0], theirs[0], cells[1], theirs[1]))
     names = ("method", "training, s", "the paper's", "encoding an item, s", "the paper's")
     note = f"{_splits(rows)} {result['machine']}. The paper's machine is not known; a search is in neither."
     return [Table(f"Table 2, {result['dataset']}: seconds at 64 bits", names, tuple(found), note)], []
@@ -233,7 +235,7 @@ def _ablation(result: Result) -> tuple[list[Table], list[Chart]]:
         {"value": "MAP", "map_100": "MAP of the first 100", "lookup": "lookup", "empty_lookups": "empty"},
     )
     found = [
-        (method, *(spread_text(values(rows, key, method=method), digits=3) for key in metrics))
+        (called(method), *(spread_text(values(rows, key, method=method), digits=3) for key in metrics))
         for method in distinct(rows, "method")
     ]
     title = f"Ablations, {result['dataset']}, {rows[0]['data']}, {rows[0]['bits']} bits"
