@@ -1,7 +1,8 @@
 """Views in tables: .csv and .parquet files, whose columns name their view.
 
     gist__0, gist__1, words__0     columns of numbers, the views gist and words
-    gist, words                    in .parquet also whole views: columns of lists, one list of numbers an item
+    gist, words                    in .parquet also whole views: columns of lists, one list of numbers an item; beside
+                                   them only columns called as above
     a, b, c                        columns of numbers without __ are one view, called as the file is
 
 The first line of a .csv holds the names. An empty cell is a missing value.
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.columngroups import column_groups
+from quorumhash.columngroups import GROUP_MARK, column_groups
 from quorumhash.errors import MissingExtraError, ViewsError
 
 Matrices = dict[str, npt.NDArray[np.float64]]
@@ -66,17 +67,23 @@ def open_parquet(path: Path) -> Any:
 def views_of_table(table: Any, path: Path) -> Matrices:
     """The views of a pyarrow table by name, float64; `path` is for the sentences."""
     _, compute, _ = _pyarrow()
-    lists = {field.name for field in table.schema if hasattr(field.type, "value_type")}
-    if lists and len(lists) < table.num_columns:
-        other = next(field.name for field in table.schema if field.name not in lists)
+    lists = list_columns(table.schema)
+    others = [name for name in table.column_names if name not in lists]
+    if lists and (plain := [name for name in others if GROUP_MARK not in name]):
         raise ViewsError(
-            f"column {other!r} of {path} holds no lists, and {sorted(lists)[0]!r} does: columns must all be lists, one "
-            "a view, or all be numbers; leave it out."
+            f"column {plain[0]!r} of {path} holds no lists, and {lists[0]!r} does: beside columns of lists "
+            f"columns of numbers must be called name{GROUP_MARK}feature; leave it out."
         )
-    if lists:
-        return {name: _from_lists(compute, table.column(name), name, path) for name in table.column_names}
-    columns = [_from_numbers(table.column(i), name, path) for i, name in enumerate(table.column_names)]
-    return _grouped(table.column_names, np.stack(columns, axis=1) if columns else np.empty((0, 0)), path)
+    views = {name: _from_lists(compute, table.column(name), name, path) for name in lists}
+    if others or not lists:
+        columns = [_from_numbers(table.column(name), name, path) for name in others]
+        views |= _grouped(others, np.stack(columns, axis=1) if columns else np.empty((0, 0)), path)
+    return views
+
+
+def list_columns(schema: Any) -> list[str]:
+    """The columns of a pyarrow schema that hold lists."""
+    return [field.name for field in schema if hasattr(field.type, "value_type")]
 
 
 def _grouped(names: list[str], table: npt.NDArray[np.float64], path: Path) -> Matrices:
