@@ -245,12 +245,12 @@ def standalone(chart: Chart) -> str:
     """The chart and its legend as one SVG file that needs no style sheet."""
     drawn = draw_chart(chart)
     inner = drawn[drawn.index("<title>") : drawn.rindex("</svg>")]
-    per_line = 3
+    per_line = 3 if max(len(curve.label) for curve in chart.curves) < 14 else 2
     n_lines = -(-len(chart.curves) // per_line)
     rules = "".join(f".k{i}{{--colour:{colour}}}" for i, colour in enumerate(COLOURS))
     entries = []
     for number, curve in enumerate(chart.curves):
-        x, y = 12 + (number % per_line) * 146, HEIGHT + 14 + (number // per_line) * LEGEND_LINE
+        x, y = 12 + (number % per_line) * (438 // per_line), HEIGHT + 14 + (number // per_line) * LEGEND_LINE
         sample = legend_sample(chart, number)
         entries.append(
             f'<g transform="translate({x + 14},{y - 4})">{sample}</g><text x="{x + 36}" y="{y}">{curve.label}</text>'

@@ -10,19 +10,14 @@ One seed.
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from by_dataset import report_by_dataset
 
 import quorumhash as qh
-from quorumhash.atomic import replacing
-from quorumhash.bench.provenance import provenance
 from quorumhash.codes import hamming_distances
 from quorumhash.datasets.base import thinned
-from quorumhash.engines.threads import threads_wanted
 from quorumhash.evaluation import mean_average_precision
 from quorumhash.experiment import relevance_of
 from quorumhash.similarity import squared_distances
@@ -63,24 +58,6 @@ def measure(name: str, bits: int) -> dict[str, Any]:
     return table
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bits", type=int, default=64)
-    parser.add_argument("--datasets", nargs="*", default=list(ROWS))
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/cross_view.json"))
-    given = parser.parse_args()
-    report: dict[str, Any] = {"datasets": {}}
-    report |= {
-        "what": f"MAP, {given.bits} bits, undamaged, 1 seed; queries with one view, database with all or one other",
-        "command": f"python benchmarks/quality/cross_view.py --bits {given.bits} "
-        f"--datasets {' '.join(given.datasets)} --out {given.out}",
-        "provenance": provenance(threads_wanted()),
-    }
-    for name in given.datasets:
-        report["datasets"][name] = measure(name, given.bits)
-        with replacing(given.out) as file:
-            file.write((json.dumps(report, indent=1) + "\n").encode())
-
-
 if __name__ == "__main__":
-    main()
+    what = "MAP, {bits} bits, undamaged, 1 seed; queries with one view, database with all or one other"
+    report_by_dataset("cross_view", __doc__, what, ROWS, measure)

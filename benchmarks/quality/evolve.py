@@ -11,21 +11,16 @@ beside those of a fit on, and an encoding of, all rows with the new view in the 
 
 from __future__ import annotations
 
-import argparse
 import copy
-import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from by_dataset import report_by_dataset
 
 import quorumhash as qh
-from quorumhash.atomic import replacing
-from quorumhash.bench.provenance import provenance
 from quorumhash.codes import hamming_distances
 from quorumhash.datasets.base import thinned
-from quorumhash.engines.threads import threads_wanted
 from quorumhash.evaluation import mean_average_precision, nearest_rows, neighbour_recall
 from quorumhash.experiment import relevance_of, undamaged_neighbours
 
@@ -91,24 +86,6 @@ def measure(name: str, bits: int) -> dict[str, Any]:
     return table
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bits", type=int, default=64)
-    parser.add_argument("--datasets", nargs="*", default=list(CASES))
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/evolve.json"))
-    given = parser.parse_args()
-    report: dict[str, Any] = {"datasets": {}}
-    report |= {
-        "what": f"{given.bits} bits, undamaged, 1 seed; recall of the 10 nearest among the first 10 (COCO-5 100)",
-        "command": f"python benchmarks/quality/evolve.py --bits {given.bits} "
-        f"--datasets {' '.join(given.datasets)} --out {given.out}",
-        "provenance": provenance(threads_wanted()),
-    }
-    for name in given.datasets:
-        report["datasets"][name] = measure(name, given.bits)
-        with replacing(given.out) as file:
-            file.write((json.dumps(report, indent=1) + "\n").encode())
-
-
 if __name__ == "__main__":
-    main()
+    what = "{bits} bits, undamaged, 1 seed; recall of the 10 nearest among the first 10 (COCO-5 100)"
+    report_by_dataset("evolve", __doc__, what, CASES, measure)
