@@ -98,10 +98,16 @@ class ThreadsEngine(Engine):
         self.block_rows = block_rows
         self.memory_budget = memory_budget
         self._most_rows = LARGEST_BLOCK
-        self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="quorumhash")
         self._blas = ThreadpoolController()
+        self._pool = ThreadPoolExecutor(
+            self.n_threads, thread_name_prefix="quorumhash", initializer=self._hold_openmp_to_one_thread
+        )
         self._limits: list[Any] = []
         _keep_freed_memory()
+
+    def _hold_openmp_to_one_thread(self) -> None:
+        """Run by every worker as it starts: a BLAS built on OpenMP keeps its number of threads per calling thread."""
+        self._blas.limit(limits=1, user_api="openmp")
 
     def __enter__(self) -> ThreadsEngine:
         """Also hold BLAS to one thread for the small algebra between the verbs."""
