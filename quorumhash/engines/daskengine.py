@@ -87,6 +87,7 @@ class DaskEngine(Engine):
         self._depth = 0
         self._sent: dict[str, Any] = {}  # futures of matrices that went to every block, by content
         self._put: dict[int, tuple[Any, Held]] = {}  # rows of the driver, by identity; the matrix is kept beside them
+        self._lengths: dict[Any, Any] = {}  # what came of a first partition, by function and kinds of arguments
 
     def __enter__(self) -> DaskEngine:
         """Connect, or start the workers; inside another `with` of the same engine nothing happens."""
@@ -104,6 +105,7 @@ class DaskEngine(Engine):
             return
         self._sent.clear()
         self._put.clear()
+        self._lengths.clear()
         if self._client is not self._given:
             self._client.close(timeout=10)
             self._client = None
@@ -129,6 +131,11 @@ class DaskEngine(Engine):
                 f"no dask scheduler answers at {self._given or 'an address of its own'}: start one, or give the "
                 f"address that it prints ({type(error).__name__})."
             ) from error
+        except RuntimeError as error:
+            raise EngineError(
+                "the worker processes did not start: each loads the calling script anew, so put what it does under "
+                "`if __name__ == '__main__':`."
+            ) from error
 
     def put(self, matrix: Any) -> Rows:
         """Cut into partitions; rows of files are read by the workers, others are sent when they are first walked."""
@@ -151,10 +158,17 @@ class DaskEngine(Engine):
         return np.concatenate(self._gathered(self._submitted(column_of, held.partitions, [held.column])))
 
     def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
-        """Apply a function to every partition; what came of the first one is known then, the others may be at work."""
+        """Apply a function to every partition, and do not wait for it.
+
+        How many arrays a function gives, and whether of rows or of facts about blocks, is asked of the first partition,
+        once for a function and the kinds of its arguments: a solver that calls it again waits for nothing here.
+        """
         walk, walked, given = self._walk(function, arguments, reuse)
         futures = self._submitted(map_partition, *given, walk=walk)
-        lengths = self._gathered(self._submitted(lengths_of, futures[:1]))[0]
+        seen = function, tuple(map(type, arguments)), walked.n_rows, walked.block_rows
+        if seen not in self._lengths:
+            self._lengths[seen] = self._gathered(self._submitted(lengths_of, futures[:1]))[0]
+        lengths = self._lengths[seen]
         first = partition_bounds(walked.n_rows, walked.block_rows)[0]
 
         def rows(length: int, column: int | None) -> Held:
