@@ -15,10 +15,12 @@ from quorumhash.datasetscli import datasets
 from quorumhash.errors import QuorumHashError
 from quorumhash.index.cli import index, search
 from quorumhash.printing import JsonOption, note, say
+from quorumhash.usage import Commands, UsageError
 from quorumhash.web.cli import serve
 
 app = typer.Typer(
     name="quorumhash",
+    cls=Commands,
     help="Short binary codes for items seen through several views, some of them damaged or missing.",
     no_args_is_help=True,
     add_completion=True,
@@ -45,9 +47,9 @@ def main() -> None:
     """Run the command; a deliberate error is one sentence and exit status 2, a warning one line."""
     warnings.showwarning = _show_warning
     try:
-        app()
+        app(prog_name="quorumhash")
     except QuorumHashError as error:
-        if "--debug" in sys.argv:
+        if "--debug" in sys.argv and not isinstance(error, UsageError):
             raise
         typer.echo(f"quorumhash: {error}", err=True)
         raise SystemExit(2) from None
@@ -181,7 +183,7 @@ def fit(
 
 @app.command()
 def encode(
-    model: Annotated[Path, typer.Argument(help="Model file.")],
+    model: Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")],
     views: ViewsArgument,
     out: Annotated[
         str, typer.Option("--out", "-o", help="Codes to write, .npy; or, for shards, the folder for them.")
