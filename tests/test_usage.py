@@ -95,6 +95,12 @@ def test_a_group_alone_shows_its_help():
         assert "quorumhash: " not in done.stderr
 
 
+@pytest.mark.parametrize("words", LEAVES, ids=named)
+def test_every_command_has_json(words):
+    (option,) = [parameter for parameter in LEAVES[words].params if "--json" in parameter.opts]
+    assert option.is_flag
+
+
 def test_commands_stand_in_the_order_of_use():
     root = ALL[()]
     assert isinstance(root, Commands)
