@@ -103,7 +103,7 @@ def demo(
 
     Example: quorumhash demo
     """
-    from quorumhash.demo import DAMAGES, damage_table, demo_report, planned_runs, run_demo
+    from quorumhash.demo import demo_report, demo_tables, planned_runs, run_demo
     from quorumhash.progress import task_bar
     from quorumhash.report import print_table, write_report
     from quorumhash.viewfiles import require_writable
@@ -112,11 +112,12 @@ def demo(
     with task_bar(True, len(planned_runs()), "demo") as done:
         results = run_demo(done)
     write_report(out, demo_report(results))
-    tables = {damage: damage_table(results, damage) for damage in DAMAGES}
+    tables = demo_tables(results)
     if not as_json:
         for table in tables.values():
             print_table(table)
-    rows = {damage: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for damage, t in tables.items()}
+            typer.echo("")
+    rows = {name: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for name, t in tables.items()}
     facts = {"report": str(out), "seconds": round(results.seconds, 1), "tables": rows}
     say(as_json, facts, f"Wrote {out} ({results.seconds:.0f} s for {len(planned_runs())} fits).")
 
