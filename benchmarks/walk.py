@@ -3,8 +3,8 @@
     python benchmarks/walk.py                writes benchmarks/results/walk.json
     python benchmarks/walk.py --out /dev/stdout
 
-The tree is copied into an empty folder and installed with pip as the README says; its Python blocks, its shell lines and
-those of docs/start.md run there in their order, as a reader would type them. A step fails the walk unless it ends well.
+The last commit is cloned into an empty folder and installed with pip as the README says; its Python blocks, its shell
+lines and those of docs/start.md run there in their order, as a reader would type them. A step that fails ends the walk.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ class Walk:
         self.bin = folder / "fresh" / "bin"
         (folder / "home").mkdir()
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "QUORUMHASH", "VIRTUAL_ENV"))}
-        self.environment = {**kept, "PATH": f"{self.bin}:{os.environ['PATH']}", "QUORUMHASH_CACHE": str(folder / "home")}
+        self.environment = {
+            **kept,
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+            "QUORUMHASH_CACHE": str(folder / "home"),
+        }
 
     def take(self, what: str, words: list[str], place: str = ".") -> None:
         with self.timed(what):

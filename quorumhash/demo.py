@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,7 @@ class Results:
     relevance: npt.NDArray[np.bool_]
     neighbours: npt.NDArray[np.int64]
     seconds: float
+    measured: dict[tuple[str, str, int], dict[str, float]] = field(default_factory=dict)
 
 
 def planned_runs() -> list[tuple[str, str, int]]:
@@ -152,16 +153,21 @@ def all_methods_table(results: Results) -> Table:
 
 
 def _short_scores(results: Results, damage: str, method: str) -> tuple[float, float]:
-    scores = _scores(results, results.outcomes[damage, method, CURVE_BITS])
+    scores = _scores(results, damage, method, CURVE_BITS)
     return scores["map"], scores["recall_10"]
 
 
-def _scores(results: Results, outcome: Outcome) -> dict[str, float]:
-    return measure_outcome(outcome, results.relevance, results.neighbours)
+def _scores(results: Results, damage: str, method: str, bits: int) -> dict[str, float]:
+    """Measured once; tables and charts ask for the same numbers."""
+    run = (damage, method, bits)
+    if run not in results.measured:
+        outcome = results.outcomes[run]
+        results.measured[run] = measure_outcome(outcome, results.relevance, results.neighbours)
+    return results.measured[run]
 
 
 def _method_row(results: Results, damage: str, method: str) -> tuple[str | float | None, ...]:
-    scores = {bits: _scores(results, results.outcomes[damage, method, bits]) for bits in BITS}
+    scores = {bits: _scores(results, damage, method, bits) for bits in BITS}
     last = scores[BITS[-1]]
     lookup, empty = scores[CURVE_BITS]["lookup"], scores[CURVE_BITS]["empty_lookups"]
     return (method, *(scores[bits]["map"] for bits in BITS), lookup, empty,
@@ -176,7 +182,8 @@ def _float_row(results: Results, damage: str) -> tuple[str | float | None, ...]:
 
 
 def _chance_row(results: Results, damage: str) -> tuple[str | float | None, ...]:
-    scores = {bits: _scores(results, chance_outcome(_setting(damage, "lsh", bits), results.dataset)) for bits in BITS}
+    outcomes = {bits: chance_outcome(_setting(damage, "lsh", bits), results.dataset) for bits in BITS}
+    scores = {bits: measure_outcome(outcomes[bits], results.relevance, results.neighbours) for bits in BITS}
     middle, last = scores[CURVE_BITS], scores[BITS[-1]]
     return (CHANCE, *(scores[bits]["map"] for bits in BITS), middle["lookup"], middle["empty_lookups"],
             last["recall_10"], last["recall_100"], None)  # fmt: skip
@@ -186,8 +193,7 @@ def _map_charts(results: Results) -> list[Chart]:
     charts = []
     for damage in DAMAGES:
         curves = [
-            Curve(method, BITS, [_scores(results, results.outcomes[damage, method, bits])["map"] for bits in BITS])
-            for method in METHODS
+            Curve(method, BITS, [_scores(results, damage, method, bits)["map"] for bits in BITS]) for method in METHODS
         ]
         charts.append(Chart(f"MAP against bits, {damage}", "bits", "MAP", tuple(curves), y_min=0.0))
     return charts
