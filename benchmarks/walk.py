@@ -45,28 +45,29 @@ class Walk:
             "QUORUMHASH_CACHE": str(folder / "home"),
         }
 
-    def take(self, what: str, words: list[str], place: str = ".") -> None:
-        with self.timed(what):
+    def take(self, what: str, words: list[str], place: str = ".", is_typed: bool = True) -> None:
+        with self.timed(what, is_typed):
             done = subprocess.run(words, cwd=self.folder / place, env=self.environment, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{what}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
 
-    def timed(self, what: str) -> Timed:
-        return Timed(what, self.steps)
+    def timed(self, what: str, is_typed: bool = True) -> Timed:
+        return Timed(what, self.steps, is_typed)
 
 
 class Timed:
     """Seconds on the clock, and seconds of computing by the processes that ended meanwhile."""
 
-    def __init__(self, what: str, steps: list[dict[str, object]]) -> None:
-        self.what, self.steps = what, steps
+    def __init__(self, what: str, steps: list[dict[str, object]], is_typed: bool) -> None:
+        self.what, self.steps, self.is_typed = what, steps, is_typed
 
     def __enter__(self) -> None:
         self.started, self.computed = time.perf_counter(), _computed()
 
     def __exit__(self, *_: object) -> None:
         took, computed = time.perf_counter() - self.started, _computed() - self.computed
-        self.steps.append({"step": self.what, "seconds": round(took, 2), "cpu_seconds": round(computed, 2)})
+        step = {"step": self.what, "is_typed": self.is_typed}
+        self.steps.append({**step, "seconds": round(took, 2), "cpu_seconds": round(computed, 2)})
         print(self.steps[-1], file=sys.stderr)
 
 
@@ -86,7 +87,7 @@ def shell_lines(page: str, language: str) -> list[list[str]]:
 
 def serve_demo(walk: Walk, words: list[str]) -> None:
     """Until the page answers; then it is ended."""
-    with walk.timed(f"{shlex.join(words)}, until the page answers"):
+    with walk.timed(shlex.join(words)):
         words = [str(walk.bin / words[0]), *words[1:], "--port", "0", "--json"]
         server = subprocess.Popen(words, cwd=walk.folder, env=walk.environment, stdout=subprocess.PIPE, text=True)
         with server:
@@ -106,18 +107,18 @@ def walk_through(folder: Path) -> list[dict[str, object]]:
     walk.take("python -m venv fresh", [sys.executable, "-m", "venv", "fresh"])
     pip = [str(walk.bin / "python"), "-m", "pip", "install", "--quiet"]
     walk.take("python -m pip install .", [*pip, "."], "quorumhash")
-    for n in range(1, 3):
-        walk.take(f"quorumhash --help, call {n}", [str(walk.bin / "quorumhash"), "--help"])
+    for _ in range(2):
+        walk.take("quorumhash --help", [str(walk.bin / "quorumhash"), "--help"])
     for page, language, told in (("README.md", "", "README"), ("docs/start.md", "text", "five-minute start")):
         code = "\n".join(blocks(page, "python"))
-        walk.take(f"{told}: its Python blocks", [str(walk.bin / "python"), "-c", code])
+        walk.take(f"{told}: its Python blocks", [str(walk.bin / "python"), "-c", code], is_typed=False)
         for words in shell_lines(page, language):
             if "serve" in words:
                 walk.take("python -m pip install '.[serve]'", [*pip, ".[serve]"], "quorumhash")
                 serve_demo(walk, words)
             else:
-                shown = words[:2] if words[1] == "-c" else words
-                walk.take(f"{told}: {shlex.join(shown)}", [str(walk.bin / words[0]), *words[1:]])
+                shown = "python -c ..." if words[1] == "-c" else shlex.join(words)
+                walk.take(shown, [str(walk.bin / words[0]), *words[1:]])
     walk.take("quorumhash demo", [str(walk.bin / "quorumhash"), "demo"])
     return walk.steps
 
