@@ -240,8 +240,22 @@ def test_ctrl_c_while_a_file_is_written_leaves_the_old_one(folder, monkeypatch, 
     assert {name for name in left if not name.startswith("items.qhx-")} == set()
 
 
-def test_shells_complete_commands_and_methods():
-    words = {"COMP_WORDS": "quorumhash fit --method rm", "COMP_CWORD": "3", "_QUORUMHASH_COMPLETE": "complete_bash"}
-    run = [sys.executable, "-c", "import sys; sys.argv[0] = 'quorumhash'; from quorumhash.cli import main; main()"]
-    done = subprocess.run(run, capture_output=True, text=True, env={**os.environ, **words})
-    assert done.stdout.split() == ["rmvh"]
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("quorumhash fit --method rm", ["rmvh"]),
+        ("quorumhash index c", ["check", "compact"]),
+        ("quorumhash datasets get m", ["mnist"]),
+    ],
+)
+def test_shells_complete_commands_methods_and_datasets(words, found):
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_QUORUMHASH_COMPLETE": "complete_bash"}
+    run = [sys.executable, "-c", "from quorumhash.cli import main; main()"]
+    done = subprocess.run(run, capture_output=True, text=True, env={**os.environ, **asked})
+    assert done.stdout.split() == found
+
+
+def test_a_script_for_the_shell_is_shown():
+    asked = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # the tests may run below no shell at all
+    done = process("--show-completion", "bash", **asked)
+    assert "complete -o default -F _quorumhash_completion quorumhash" in done.stdout
