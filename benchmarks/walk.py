@@ -127,14 +127,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
-    busy = os.getloadavg()[0]
+    busy, origin = os.getloadavg()[0], provenance(threads_wanted())  # before: the clone is of this commit
     with tempfile.TemporaryDirectory() as folder:
         steps = walk_through(Path(folder))
     result = {
         "command": "python benchmarks/walk.py",
         "date": datetime.date.today().isoformat(),
         "seed": 0,
-        "provenance": provenance(threads_wanted()),
+        "provenance": origin,
         "load_average_before": round(busy, 2),
         "load_average_after": round(os.getloadavg()[0], 2),
         "steps": steps,
