@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from quorumhash.codes import Bytes, n_bytes
 from quorumhash.errors import ParameterError
-from quorumhash.index.arguments import checked_codes, checked_ids, fingerprint_of
+from quorumhash.index.arguments import checked_codes, checked_ids, fingerprint_of, running_ids
 from quorumhash.index.codetable import CodeTable, Ids
 from quorumhash.index.journal import Journal
 
@@ -87,7 +87,7 @@ class Items:
             The hasher that made the codes, or its fingerprint; remembered, and codes of another one are refused.
         """
         rows, fingerprint = self._writable(codes), self._checked_model(model)
-        names = self._running_ids(len(rows)) if ids is None else checked_ids(ids, len(rows))
+        names = running_ids(self._table.next_id, len(rows)) if ids is None else checked_ids(ids, len(rows))
         there = self._table.contains(names)
         if there.any():
             raise ParameterError(
@@ -126,12 +126,6 @@ class Items:
     def _writable(self, codes: npt.ArrayLike) -> Bytes:
         self._require_open()
         return checked_codes(codes, self.n_bits, "codes")
-
-    def _running_ids(self, n_items: int) -> Ids:
-        start = self._table.next_id
-        if start + n_items > 2**63:
-            raise ParameterError(f"running ids must be below {2**63}, got {start:,} as the next; give ids.")
-        return np.arange(start, start + n_items, dtype=np.int64)
 
     def _require_open(self) -> None:
         if self._is_closed:
