@@ -222,9 +222,9 @@ static unsigned neon_nearest(const uint8x16_t *sums)
     return vminvq_u8(vminq_u8(vminq_u8(sums[0], sums[1]), vminq_u8(sums[2], sums[3])));
 }
 
-static void neon_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                       const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances,
-                       int by_tables)
+QH_INLINE void neon_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                          const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances,
+                          const int by_tables)
 {
     const uint8x16_t low = vdupq_n_u8(15);
     for (size_t t = 0; t < n_tiles; t++)
@@ -232,9 +232,9 @@ static void neon_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size
             const uint8_t *tile = tiles + t * stride;
             uint8x16_t sums[4] = {vdupq_n_u8(0), vdupq_n_u8(0), vdupq_n_u8(0), vdupq_n_u8(0)};
             for (size_t j = 0; j < n_bytes; j++) {
-                const uint8x16_t query = vdupq_n_u8((uint8_t)probes[p]->spread[j]);
-                const uint8x16_t of_low = vld1q_u8(probes[p]->tables + j * 32);
-                const uint8x16_t of_high = vld1q_u8(probes[p]->tables + j * 32 + 16);
+                const uint8_t *table = probes[p]->tables + j * 32; /* a probe by tables has no spread bytes */
+                const uint8x16_t query = by_tables ? low : vdupq_n_u8((uint8_t)probes[p]->spread[j]);
+                const uint8x16_t of_low = vld1q_u8(table), of_high = vld1q_u8(table + 16);
                 for (int i = 0; i < 4; i++) {
                     const uint8x16_t plane = vld1q_u8(tile + j * QH_TILE + 16 * i);
                     if (by_tables) {
