@@ -80,7 +80,7 @@ def test_neon_is_the_definition_under_emulation(arm, tmp_path, level):
         ("vshrq_n_u8(plane, 4)", "vshrq_n_u8(plane, 5)"),
         ("vqaddq_u8(sums[i], vqtbl1q_u8(of_high", "vaddq_u8(sums[i], vqtbl1q_u8(of_high"),
         ("early && neon_nearest(sums) > probes[p]->limit", "early && neon_nearest(sums) >= probes[p]->limit"),
-        ("neon_nearest(sums) <= probes[p]->limit ?", "neon_nearest(sums) < probes[p]->limit ?"),
+        ("if (neon_nearest(sums) > probes[p]->limit) continue", "if (neon_nearest(sums) >= probes[p]->limit) continue"),
         ("vst1q_u8(lanes + 16 * i, sums[i])", "vst1q_u8(lanes + 16 * i, sums[i & 2])"),
     ],
 )

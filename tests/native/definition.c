@@ -102,6 +102,7 @@ static void check_run(const qh_kernel *kernel, int is_weighted, size_t n_tiles, 
     const size_t stride = n_bytes * QH_TILE;
     uint8_t *codes = make_codes(n_tiles * QH_TILE), *tiles = to_tiles(codes, n_tiles * QH_TILE);
     for (size_t p = 0; p < n_probes; p++) {
+        const unsigned limits[] = {(unsigned)draw(12), (unsigned)draw(256), 253 + (unsigned)draw(3)};
         memcpy(queries[p], codes + draw(n_tiles * QH_TILE) * n_bytes, n_bytes);
         for (size_t j = 0; j < n_bytes; j++) {
             spread[p][j] = 0x01010101u * queries[p][j];
@@ -112,27 +113,27 @@ static void check_run(const qh_kernel *kernel, int is_weighted, size_t n_tiles, 
                 tables[p][32 * j + 16 + half] = is_weighted ? (uint8_t)draw(7) : distance_of(&high, &none, 8);
             }
         }
-        probes[p] = (qh_probe){is_weighted ? NULL : spread[p], tables[p], (unsigned)draw(draw(2) ? 256 : 12)};
+        probes[p] = (qh_probe){is_weighted ? NULL : spread[p], tables[p], limits[draw(3)]};
         given[p] = &probes[p];
     }
     memset(masks, 0xaa, sizeof masks);
-    (is_weighted ? kernel->weighted : kernel->hamming)(tiles, n_tiles, stride, n_bytes, early, given, n_probes, masks, lanes);
-    for (size_t p = 0; p < n_probes; p++)
+    qh_run *run = is_weighted ? kernel->weighted : kernel->hamming;
+    const unsigned any = run(tiles, n_tiles, stride, n_bytes, early, given, n_probes, masks, lanes);
+    for (size_t p = 0; p < n_probes; p++) {
+        unsigned has_hits = 0;
         for (size_t t = 0; t < n_tiles; t++) {
-            unsigned whole[QH_TILE], nearest = 255;
             uint64_t mask = 0;
             for (int i = 0; i < QH_TILE; i++) {
-                const uint8_t *by = is_weighted ? tables[p] : NULL;
-                const unsigned first = lane_of(tiles + t * stride, i, early, queries[p], by);
-                nearest = first < nearest ? first : nearest;
-                whole[i] = lane_of(tiles + t * stride, i, n_bytes, queries[p], by);
-                mask |= (uint64_t)(whole[i] <= probes[p].limit) << i;
+                const unsigned lane = lane_of(tiles + t * stride, i, n_bytes, queries[p], is_weighted ? tables[p] : NULL);
+                if (lane > probes[p].limit) continue;
+                mask |= (uint64_t)1 << i;
+                require(lanes[(p * QH_RUN + t) * QH_TILE + i] == lane, "a lane", t, (size_t)i);
             }
             require(masks[p * QH_RUN + t] == mask, is_weighted ? "a weighted mask" : "a mask", p, t);
-            if (nearest > probes[p].limit) continue; /* the tile may have been left early */
-            for (int i = 0; i < QH_TILE; i++)
-                require(lanes[(p * QH_RUN + t) * QH_TILE + i] == whole[i], "a lane", t, (size_t)i);
+            has_hits |= mask != 0;
         }
+        require((any >> p & 1) == has_hits, "whether there are hits", p, n_tiles);
+    }
     free(codes);
     free(tiles);
 }
