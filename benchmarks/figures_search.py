@@ -1,10 +1,20 @@
-"""Tables about search: speed beside faiss, stores of other programs, what the index file was put through."""
+"""Tables about search: speed beside faiss, stores of other programs, what the index file was put through.
+
+python benchmarks/figures_search.py     writes docs/figures/recall_speed_*.svg; benchmarks/figures.py writes the tables
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from figures_paper import DRAWINGS, standalone
 from figures_table import results, table
+
+from quorumhash.report import Chart, Curve
+
+IDLE = 2.5  # load average under which two threads on two cores can be timed by the clock
+RECALLS = (0.9, 0.99, 1.0)  # at which queries a second are compared
 
 
 def stores() -> str:
@@ -113,6 +123,49 @@ def search_multi_index() -> str:
     )
 
 
+def recall_speed() -> str:
+    """The fastest setting of every index that reaches a recall; two threads at 0.99."""
+    report, rows = results("recall_speed"), []
+    for row in report["rows"]:
+        best = [_fastest(row, recall, 1) for recall in RECALLS]
+        place = f"{row['codes']}: {row['items']:,} items, {row['distinct']:,} codes"
+        built = [f"{row['build_processor_seconds']:,.1f}", f"{row['n_bytes'] / row['items']:,.1f}"]
+        highest = f"{max(found['recall'] for found in row['settings']):.3f}"
+        rows.append(
+            [place, row["engine"], *built, highest, *best, _fastest(row, 0.99, 2) if row["load_average"] < IDLE else ""]
+        )
+    header = ["codes", "index", "build, processor s", "bytes an item", "highest recall",
+              *(f"queries a second, recall {recall:g}" for recall in RECALLS), "recall 0.99, two threads"]  # fmt: skip
+    place = report["provenance"]
+    versions = f"faiss {place['faiss']}, usearch {place['usearch']}, hnswlib {place['hnswlib']}"
+    loads = [row["load_average"] for row in report["rows"]]
+    how = f"load average {min(loads)} to {max(loads)} from other work, so one thread by processor time"
+    return table(header, rows) + (
+        f"\n{report['what']}. {place['cpu']}, {place['cores']} cores, {how}; two threads by the clock, only where nothing "
+        f"else ran. Kernel {place['kernel']}, {versions}. `{report['command']}`, `benchmarks/results/recall_speed.json`\n"
+    )
+
+
+def _fastest(row: dict[str, Any], recall: float, n_threads: int) -> str:
+    rates = [found[f"queries_per_second_{n_threads}"] for found in row["settings"] if found["recall"] >= recall]
+    return f"{max(rates):,.0f}" if rates else "not reached"
+
+
+def recall_charts() -> Iterator[tuple[str, Chart]]:
+    rows = results("recall_speed")["rows"]
+    names = {"coco5, repeated": "repeated", "coco5, each code once": "once"}
+    for codes in dict.fromkeys(row["codes"] for row in rows):
+        own = [row for row in rows if row["codes"] == codes]
+        own = [row for row in own if row["items"] == max(r["items"] for r in own if r["engine"] == row["engine"])]
+        curves = []
+        for row in own:
+            points = [(found["recall"], found["queries_per_second_1"]) for found in row["settings"]]
+            curves.append(Curve(row["engine"], *zip(*points, strict=True)))
+        title = f"{codes}: {own[0]['items']:,} items, {own[0]['distinct']:,} codes"
+        chart = Chart(title, "recall@10", "queries a second, one thread", tuple(curves), log_y=True)
+        yield f"recall_speed_{names.get(codes, 'turned')}", chart
+
+
 def serve_load() -> str:
     report = results("serve_load")
     header = ["clients", "requests", "errors", "requests a second", "p50, ms", "p99, ms", "slowest, ms"]
@@ -127,6 +180,7 @@ def serve_load() -> str:
 
 
 FIGURES = {
+    "recall_speed": recall_speed,
     "serve_load": serve_load,
     "stores": stores,
     "durability": durability,
@@ -135,3 +189,9 @@ FIGURES = {
     "search_radius": search_radius,
     "search_multi_index": search_multi_index,
 }
+
+
+if __name__ == "__main__":
+    for name, chart in recall_charts():
+        (DRAWINGS / f"{name}.svg").write_text(standalone(chart))
+        print(f"docs/figures/{name}.svg")
