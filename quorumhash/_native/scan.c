@@ -460,16 +460,22 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where the codes stand that share the query's first bits, all or all but one; rising, some of them twice. Bands find near
- * codes by themselves: for them the place of the query is enough. */
+/* Bits to turn round: none for bands, which find near codes by themselves, and few where a scan is soon done. */
+static size_t n_turned(const qh_segment *segment)
+{
+    const size_t n = segment->n_rows / (128 * WINDOW * QH_TILE);
+    return segment->bands ? 0 : n < MOST_TURNED ? n : MOST_TURNED;
+}
+
+/* Where the codes stand that share the query's first bits, all or all but one; rising, some of them twice. */
 static size_t find_windows(const qh_segment *segment, size_t n_bytes, const uint8_t *query, size_t *places)
 {
-    const size_t most = segment->bands ? 0 : MOST_TURNED;
+    const size_t most = n_turned(segment);
     size_t n = 0;
     uint8_t turned[QH_MAX_BYTES];
     memcpy(turned, query, n_bytes);
     places[n++] = qh_home_tile(segment, n_bytes, query);
-    while (n <= most && n <= 8 * n_bytes && ((size_t)QH_TILE * WINDOW << (n - 1)) < segment->n_rows) {
+    while (n <= most && n <= 8 * n_bytes) {
         const size_t bit = n - 1;
         turned[bit / 8] ^= (uint8_t)(128 >> bit % 8);
         places[n++] = qh_home_tile(segment, n_bytes, turned);
@@ -484,7 +490,7 @@ static void seed_limit(const qh_search *search, chunk *given, size_t number)
 {
     const qh_segment *segment = &search->segments[number];
     const size_t stride = search->n_bytes * QH_TILE, n_whole = segment->n_rows / QH_TILE; /* whole tiles */
-    const size_t n_tiles = segment->bands ? QH_RUN : WINDOW;
+    const size_t n_tiles = n_turned(segment) ? WINDOW : QH_RUN;
     uint64_t masks[QH_RUN];
     uint8_t distances[QH_RUN * QH_TILE];
     size_t places[MOST_TURNED + 1];
