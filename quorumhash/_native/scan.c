@@ -460,14 +460,22 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Bits to turn round: none for bands, which find near codes by themselves, and few where a scan is soon done. */
+static size_t n_turned(const qh_segment *segment)
+{
+    const size_t n = segment->n_rows / (128 * WINDOW * QH_TILE);
+    return segment->bands ? 0 : n < MOST_TURNED ? n : MOST_TURNED;
+}
+
 /* Where the codes stand that share the query's first bits, all or all but one; rising, some of them twice. */
 static size_t find_windows(const qh_segment *segment, size_t n_bytes, const uint8_t *query, size_t *places)
 {
+    const size_t most = n_turned(segment);
     size_t n = 0;
     uint8_t turned[QH_MAX_BYTES];
     memcpy(turned, query, n_bytes);
     places[n++] = qh_home_tile(segment, n_bytes, query);
-    while (n <= MOST_TURNED && n <= 8 * n_bytes && ((size_t)QH_TILE * WINDOW << (n - 1)) < segment->n_rows) {
+    while (n <= most && n <= 8 * n_bytes) {
         const size_t bit = n - 1;
         turned[bit / 8] ^= (uint8_t)(128 >> bit % 8);
         places[n++] = qh_home_tile(segment, n_bytes, turned);
@@ -482,6 +490,7 @@ static void seed_limit(const qh_search *search, chunk *given, size_t number)
 {
     const qh_segment *segment = &search->segments[number];
     const size_t stride = search->n_bytes * QH_TILE, n_whole = segment->n_rows / QH_TILE; /* whole tiles */
+    const size_t n_tiles = n_turned(segment) ? WINDOW : QH_RUN;
     uint64_t masks[QH_RUN];
     uint8_t distances[QH_RUN * QH_TILE];
     size_t places[MOST_TURNED + 1];
@@ -493,8 +502,9 @@ static void seed_limit(const qh_search *search, chunk *given, size_t number)
         const qh_probe *probe = &part;
         size_t counts[256] = {0}, next = 0; /* next: no row is counted twice */
         for (size_t i = 0; i < n_places; i++) {
-            const size_t begin = places[i] < WINDOW / 2 ? 0 : places[i] - WINDOW / 2;
-            const size_t first = begin > next ? begin : next, end = begin + WINDOW < n_whole ? begin + WINDOW : n_whole;
+            const size_t begin = places[i] < n_tiles / 2 ? 0 : places[i] - n_tiles / 2;
+            const size_t first = begin > next ? begin : next;
+            const size_t end = begin + n_tiles < n_whole ? begin + n_tiles : n_whole;
             if (first >= end) continue;
             next = end;
             part.limit = given->selections[q].limit < 255 ? given->selections[q].limit : 255;
