@@ -10,6 +10,7 @@
 #define LATER 4             /* queries ahead whose rows are fetched; twice as many: where their rows begin */
 #define DEVIATIONS 3.0      /* from the mean distance, at which a tile is looked at for leaving it early */
 #define WINDOW 8            /* tiles that are looked at together for a first limit; not more than QH_RUN */
+#define FEW 4               /* queries for which finding what tiles share costs more than it saves */
 #define MOST_TURNED 12      /* first bits that are turned round for it, one at a time */
 
 /* ---- counting selection ---- */
@@ -387,6 +388,8 @@ static size_t find_chances(const chunk *given, const uint8_t *is_wanted, const u
         found[n] = (chance){q, base, limit - base < 255 ? limit - base : 255};
         starts[found[n++].rest + 1]++;
     }
+    if (n == 1) sorted[0] = found[0];
+    if (n < 2) return n;
     for (size_t rest = 1; rest < 257; rest++) starts[rest] = (uint8_t)(starts[rest] + starts[rest - 1]);
     for (size_t i = 0; i < n; i++) sorted[starts[found[i].rest]++] = found[i];
     return n;
@@ -400,13 +403,16 @@ static int scan_segment(const qh_search *search, chunk *given, size_t number, co
     uint64_t masks[QH_GROUP * QH_RUN];
     uint8_t distances[QH_GROUP * QH_RUN * QH_TILE];
     chance chances[CHUNK];
+    size_t n_wanted = 0;
+    for (size_t q = 0; q < given->n_queries; q++) n_wanted += is_wanted[q];
+    const int is_whole = is_staged || n_wanted < FEW; /* runs as long as they may be, all bytes of every tile */
     make_probes(search, given);
     for (size_t first = 0, n_tiles; first < all_tiles; first += n_tiles) {
         const uint8_t *tiles = segment->tiles + first * stride;
         const size_t left = all_tiles - first, most = left < QH_RUN ? left : QH_RUN;
-        n_tiles = is_staged ? most : tiles_alike(tiles, most, stride);
+        n_tiles = is_whole ? most : tiles_alike(tiles, most, stride);
         const size_t n_rows = n_tiles < left ? n_tiles * QH_TILE : segment->n_rows - first * QH_TILE;
-        const size_t n_shared = is_staged ? 0 : shared_bytes(tiles, n_tiles, stride, search->n_bytes);
+        const size_t n_shared = is_whole ? 0 : shared_bytes(tiles, n_tiles, stride, search->n_bytes);
         const size_t n_left = search->n_bytes - n_shared;
         const size_t n_chances = find_chances(given, is_wanted, tiles, n_shared, chances);
         for (size_t from = 0; from < n_chances; from += QH_GROUP) {
