@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from one_judge import OneJudge
 
-from quorumhash import ConsensusHasher, QuorumHasher, Views, damage
+from quorumhash import ConsensusHasher, Views, damage
 from quorumhash.atomic import replacing
 from quorumhash.bench.provenance import provenance
 from quorumhash.codes import hamming_distances
@@ -35,7 +36,7 @@ ROWS = {"digits": None, "mfeat": None, "coco5": 4000}
 FOUND = {"digits": 10, "mfeat": 10, "coco5": 100}
 
 
-class Believing(QuorumHasher):
+class Believing(OneJudge):
     """Without trust: what is present is believed; missing views are still repaired."""
 
     def _judge(self, sample: Any, present: Any) -> Any:
@@ -50,7 +51,7 @@ def _believing(model: TrustModel) -> TrustModel:
     return replace(model, views=views, pairs=(), kin=(), densities=(flat,) * len(views), log_odds=certain)
 
 
-class Unrepaired(QuorumHasher):
+class Unrepaired(OneJudge):
     """Without repair: what is not believed becomes the mean of its view, whatever the others say."""
 
     def _judge(self, sample: Any, present: Any) -> Any:
@@ -60,21 +61,21 @@ class Unrepaired(QuorumHasher):
         return replace(judge, repair=replace(judge.repair, precision=alone)), coordinates, trust
 
 
-class Unrotated(QuorumHasher):
+class Unrotated(OneJudge):
     """Bits are the signs of what they are cut from, not rotated."""
 
     def _rotation(self, placed: Any, engine: Any, seed: int) -> Any:  # noqa: ARG002
         return np.eye(placed.shape[1], self.n_bits)
 
 
-class Plain(QuorumHasher):
+class Plain(OneJudge):
     """Bits are cut from the dimensions themselves for neighbours too, as they are for groups."""
 
     def _nearness(self, placed: Any, smoothing: float, seed: int) -> Any:  # noqa: ARG002
         return None
 
 
-class Whitened(QuorumHasher):
+class Whitened(OneJudge):
     """What bits are cut from is given the same variance everywhere first, as the paper's constraint on Y does."""
 
     def _rotation(self, placed: Any, engine: Any, seed: int) -> Any:
@@ -88,7 +89,7 @@ class ConsensusOnRepaired:
     def __init__(self, objective: str, **common: Any) -> None:
         del objective  # it has only one
         options = {key: common.pop(key) for key in ("max_iter",) if key in common}
-        self.judge = QuorumHasher(**common)
+        self.judge = OneJudge(**common)
         self.paper = ConsensusHasher(**common, **options)
 
     def _repaired(self, views: Views) -> dict[str, Any]:
@@ -111,20 +112,20 @@ class ConsensusOnRepaired:
 def methods(sources: dict[str, list[str]]) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Row -> kind of hasher, and its options beside n_bits, random_state and objective."""
     rows = {
-        "quorum": (QuorumHasher, {}),
+        "quorum": (OneJudge, {}),
         "no trust": (Believing, {}),
         "no repair": (Unrepaired, {}),
         "no rotation": (Unrotated, {}),
         "no kernel before the bits": (Plain, {}),
         "whitened target": (Whitened, {}),
-        "equal views": (QuorumHasher, {"view_weights": "equal"}),
-        "half smoothed": (QuorumHasher, {"objective": 0.5}),
-        "one smoothing step": (QuorumHasher, {"n_smoothing": 1}),
-        "three smoothing steps": (QuorumHasher, {"n_smoothing": 3}),
+        "equal views": (OneJudge, {"view_weights": "equal"}),
+        "half smoothed": (OneJudge, {"objective": 0.5}),
+        "one smoothing step": (OneJudge, {"n_smoothing": 1}),
+        "three smoothing steps": (OneJudge, {"n_smoothing": 3}),
         "paper on repaired views": (ConsensusOnRepaired, {}),
         "paper on repaired views, no consensus": (ConsensusOnRepaired, {"max_iter": 0}),
     }
-    return rows | ({"told the sources": (QuorumHasher, {"sources": sources})} if sources else {})
+    return rows | ({"told the sources": (OneJudge, {"sources": sources})} if sources else {})
 
 
 def measure(dataset: Dataset, n_bits: int, seeds: range) -> list[dict[str, Any]]:
