@@ -123,4 +123,4 @@ def _ranked(weights: FloatArray, squares: FloatArray, items: Pairs, n_alike: int
     area = float(right[:n_alike].mean())
     size = np.where(np.arange(len(distances)) < n_alike, n_alike, n_other)
     each = np.repeat((right - area) / size, 2)
-    return _Ranking(weights, area, np.bincount(items.ravel(), weights=each))
+    return _Ranking(weights, area, np.bincount(items.ravel(), weights=each).astype(np.float64))

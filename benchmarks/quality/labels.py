@@ -2,8 +2,8 @@
 
     python benchmarks/quality/labels.py [--bits 64] [--datasets digits mfeat coco5]
 
-Data: digits (bundled), mfeat and COCO-5 (4,000 rows). The first rows of the training set, which stand in random order, are labelled. MAP over the whole ranking, means over the seeds of the damage
-and of the method.
+Data: digits (bundled), mfeat and COCO-5 (4,000 rows). The first rows of the training set, which stand in random order,
+are labelled. MAP over the whole ranking, means over the seeds of the damage and of the method.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     known = json.loads(given.out.read_text()) if given.out and given.out.is_file() else {"datasets": {}}
-    measured = known.get("measured") or {name: known["provenance"] for name in known["datasets"]}
+    measured = known.get("measured") or dict.fromkeys(known["datasets"], known.get("provenance"))
     tables = known["datasets"]
     for name in given.datasets:
         dataset = load_dataset(name)

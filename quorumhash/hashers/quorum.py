@@ -185,7 +185,7 @@ class QuorumHasher(Evolving, BaseHasher):
         dial = self._dial(len(views), len(weighting.views) + 1)
         repaired = repaired_coordinates(self.judge_, np.ones(len(given)), here, trust, coordinates)
         labels = None if classes is None or dial.smoothing == 0 else engine.put(classes)
-        rows = {"present": present, "labels": labels, "blocks": blocks}
+        rows: dict[str, Any] = {"present": present, "labels": labels, "blocks": blocks}
         if classes is not None and labels is not None:
             shown = some_labelled(classes, seed)
             rows["told"] = Told(repaired_views(self.judge_, views[shown]), classes[shown])
