@@ -124,9 +124,12 @@ def learn_encoder(
     )
     n_rows, n_columns = rows["present"].n_rows, graph_spans(weighting)[-1].stop
     moments = Moments(n_rows, n_columns, sums, gram, at_landmarks)
-    maps = _smoothed_maps(moments, graphs, dial)
-    if has_labels:
-        maps = _told_maps(moments, maps, graphs, weighting, rows["told"], dial)
+    smoothed = _smoothed_maps(moments, graphs, dial.n_steps)
+    maps = (
+        _told_maps(moments, smoothed, graphs, weighting, rows["told"], dial)
+        if has_labels
+        else _mixed(smoothed, dial.smoothing)
+    )
     directions, offset = principal_map(maps, sums, gram, n_rows, n_dimensions)
     cuts = np.cumsum([len(graph.landmarks) for graph in graphs])[:-1]
     tables = tuple(np.split(directions[n_columns:], cuts)) if graphs else ()
@@ -188,34 +191,35 @@ def _shares(graphs: Sequence[ViewGraph]) -> FloatArray:
     return np.repeat(emphasis / emphasis.sum(), [len(graph.landmarks) for graph in graphs])
 
 
-def _smoothed_maps(moments: Moments, graphs: Sequence[ViewGraph], dial: Dial) -> FloatArray:
-    """Y as a map of A: the coordinates as they are and as their landmarks say."""
+def _smoothed_maps(moments: Moments, graphs: Sequence[ViewGraph], n_steps: int) -> FloatArray:
+    """The coordinates as their landmarks say, F T, as a map of A (a, q); 0 where there are no graphs."""
     q = moments.n_columns
     maps = np.zeros((len(moments.gram), q))
-    maps[:q] = (1.0 - dial.smoothing) * np.eye(q)
     if graphs:
-        table = smoothed_table(moments.gram, moments.sums[q:], q, _shares(graphs), dial.n_steps)
-        maps[q:] = dial.smoothing * table
+        maps[q:] = smoothed_table(moments.gram, moments.sums[q:], q, _shares(graphs), n_steps)
+    return maps
+
+
+def _mixed(smoothed: FloatArray, smoothing: float) -> FloatArray:
+    """Y = (1 - g) Z + g F T as a map of A."""
+    q = smoothed.shape[1]
+    maps = smoothing * smoothed
+    maps[:q] = (1.0 - smoothing) * np.eye(q)
     return maps
 
 
 def _told_maps(
-    moments: Moments, maps: FloatArray, graphs: Sequence[ViewGraph], weighting: Weighting, told: Told, dial: Dial
+    moments: Moments, smoothed: FloatArray, graphs: Sequence[ViewGraph], weighting: Weighting, told: Told, dial: Dial
 ) -> FloatArray:
     """Y with what labels say (classes.py): coordinates smoothed less, and the classes guessed near and far."""
-    q, shares = moments.n_columns, _shares(graphs)
-    smoothed = np.zeros_like(maps)
-    smoothed[q:] = maps[q:] / dial.smoothing
-    shown = weighted_rows(weighting, told.repaired)
-    ties = tie_rows(graphs, weighting, shown)
+    q = moments.n_columns
+    ties = tie_rows(graphs, weighting, weighted_rows(weighting, told.repaired))
     tables = np.split(smoothed[q:], np.cumsum([len(graph.landmarks) for graph in graphs])[:-1])
     rows = sum(spread_to_rows(*tie, table) for tie, table in zip(ties, tables, strict=True))
     guess = learn_guess(np.asarray(rows), told.classes, moments.variance(smoothed))
-    near = np.zeros((len(maps), told.classes.shape[1]))
-    near[q:] = shares[:, None] * class_table(moments.gram[q:, q:], moments.at_landmarks)
-    kept = 1.0 - dial.smoothing * (1.0 - min(guess.correlation, MOST_KEPT))
-    maps = (1.0 - kept) * smoothed
-    maps[:q] = kept * np.eye(q)
+    near = np.zeros((len(smoothed), told.classes.shape[1]))
+    near[q:] = _shares(graphs)[:, None] * class_table(moments.gram[q:, q:], moments.at_landmarks)
+    maps = _mixed(smoothed, dial.smoothing * (1.0 - min(guess.correlation, MOST_KEPT)))
     share = TOLD * guess.correlation**2 * moments.variance(maps) / 2
     both = [part * np.sqrt(share / max(moments.variance(part), 1e-300)) for part in (near, smoothed @ guess.slopes)]
     return np.hstack([maps, *both])
