@@ -53,7 +53,13 @@ $(STAMPS)/browser: $(STAMPS)/venv
 		(apt-get update -qq && apt-get install -qq -y chromium) >/dev/null 2>&1 || true
 	touch $@
 
-$(STAMPS)/all: $(STAMPS)/test $(STAMPS)/browser
+# a compiler and an emulator for the kernels of ARM processors: the same; after the browser, as apt-get runs once at a time
+$(STAMPS)/emulator: $(STAMPS)/browser
+	(command -v aarch64-linux-gnu-gcc && command -v qemu-aarch64) >/dev/null || \
+		(apt-get update -qq && apt-get install -qq -y gcc-aarch64-linux-gnu qemu-user) >/dev/null 2>&1 || true
+	touch $@
+
+$(STAMPS)/all: $(STAMPS)/test $(STAMPS)/emulator
 	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
 	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	touch $(STAMPS)/docs $@

@@ -17,14 +17,24 @@ import figures_panel
 import figures_paper
 import figures_rivals
 import figures_search
+import figures_walk
 from figures_table import ROOT
 
-PARTS = (figures_audit, figures_engines, figures_methods, figures_panel, figures_paper, figures_rivals, figures_search)
+PARTS = (
+    figures_audit,
+    figures_engines,
+    figures_methods,
+    figures_panel,
+    figures_paper,
+    figures_rivals,
+    figures_search,
+    figures_walk,
+)
 FIGURES = {name: write for part in PARTS for name, write in part.FIGURES.items()}
 PAGES = (
     "README.md", "docs/audit.md", "docs/benchmarks.md", "docs/choosing.md", "docs/engines.md", "docs/features.md",
     "docs/index.md", "docs/page.md", "docs/quorum.md", "docs/reproduction.md", "docs/rivals.md", "docs/scaling.md",
-    "docs/search.md",
+    "docs/search.md", "docs/walk.md",
 )  # fmt: skip
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from figures_table import results, table
 
 
@@ -81,8 +83,46 @@ def _gigabytes(found: dict[str, float]) -> str:
     return f"{found['peak_device_bytes'] / 1e9:.1f} GB of the device"
 
 
+def out_of_core() -> str:
+    report = results("out_of_core")
+    steps = report["steps"]
+    rows = [
+        [name, f"{step['seconds']:,.0f}", f"{step['peak_anonymous_bytes'] / 1e9:.2f}"] for name, step in steps.items()
+    ]
+    return table(["step", "seconds", "anonymous memory at most, GB"], rows) + (
+        f"\n{report['rows']:,} rows of {' + '.join(map(str, report['widths']))} float32 features, "
+        f"{report['gigabytes']} GB of files, memory_budget {report['budget_bytes'] / 1e9:g} GB. Pages of the mapped "
+        f"files are not counted: the system drops them. {machine(report)} `{report['command']}`, "
+        "`benchmarks/results/out_of_core.json`\n"
+    )
+
+
+def dask() -> str:
+    cost, kills = results("dask_overhead"), results("dask_kill")
+    overhead, fits = cost["overhead"], cost["fit_seconds_by_workers"]
+    rows = [
+        ["an iteration beyond its work", f"{overhead['median_ms']} ms ({overhead['best_ms']} at best)"],
+        [f"ConsensusHasher of {cost['rows']:,} rows, one worker", f"{fits['1']} s"],
+        ["the same, two workers", f"{fits['2']} s, {cost['two_workers_over_one']} times as fast"],
+    ]
+    for row in kills["results"]:
+        told = f"{row['same']} of {row['kills']} results the same to the bit"
+        rows.append([f"{row['method']}, {row['step']}: a worker killed at {row['kills']} random moments", told])
+    return table(["what", ""], rows) + (
+        f"\n{machine(cost)} `{cost['command']}`, `{kills['command']}`, `benchmarks/results/dask_overhead.json`, "
+        "`benchmarks/results/dask_kill.json`\n"
+    )
+
+
+def machine(report: dict[str, Any]) -> str:
+    facts = report["provenance"]
+    return f"{facts['cpu']}, {facts['cores']} cores."
+
+
 FIGURES = {
     "gpu": gpu,
+    "out_of_core": out_of_core,
+    "dask": dask,
     "billion": billion,
     "scaling_paper": scaling_paper,
 }

@@ -1,10 +1,19 @@
-"""Tables about search: speed beside faiss, stores of other programs, what the index file was put through."""
+"""Tables about search: speed beside faiss, stores of other programs, what the index file was put through.
+
+python benchmarks/figures_search.py     writes docs/figures/recall_speed_*.svg; benchmarks/figures.py writes the tables
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from figures_paper import DRAWINGS, standalone
 from figures_table import results, table
+
+from quorumhash.report import Chart, Curve
+
+RECALLS = (0.9, 0.99, 1.0)  # at which queries a second are compared
 
 
 def stores() -> str:
@@ -55,7 +64,7 @@ def durability() -> str:
 
 def search_nearest(name: str = "hamming_search") -> str:
     report = results(name)
-    rows = []
+    rows, has_planner = [], any("planner_times_faiss" in row for row in report["nearest"])
     for row in report["nearest"]:
         if "queries_per_second" not in row:
             continue
@@ -65,10 +74,13 @@ def search_nearest(name: str = "hamming_search") -> str:
         theirs = max(rate["faiss heap"], rate["faiss counting"])
         setting = [row["codes"], f"{row['distinct']:,}", str(row["bits"]), str(row["k"]), f"{row['batch']:,}"]
         shown = [f"{theirs:,.0f}", f"{rate[best]:,.0f}", f"{faiss[best]:.1f}", f"{faiss['ours portable']:.1f}", passes]
+        if has_planner:
+            shown.append(f"{row['planner_times_faiss']:.1f}" if "planner_times_faiss" in row else "")
         rows.append([*setting, *shown])
     header = ["codes", "distinct", "bits", "k", "batch", "faiss, queries a second", "ours", "times faiss"]
     memory = [row for row in report["nearest"] if "id_bytes_per_item" in row]
-    return table([*header, "portable C, times faiss", "share of a bare pass"], rows) + (
+    last = ["portable C, times faiss", "share of a bare pass", *(["with bands, times faiss"] if has_planner else [])]
+    return table([*header, *last], rows) + (
         f"\n{max(row['items'] for row in memory):,} items, {memory[0]['bytes_per_distinct_code']:.2f} bytes a distinct "
         f"code of 64 bits, at most {max(row['id_bytes_per_item'] for row in memory):.2f} bytes an item for ids and "
         f"lists. {_of_search(report)}"
@@ -78,6 +90,19 @@ def search_nearest(name: str = "hamming_search") -> str:
 def _of_search(report: Any) -> str:
     place = report["provenance"]
     return f"{place['cpu']}, kernels {place['kernels']}, faiss {place['faiss']}. `{report['command']}`\n"
+
+
+def search_threads() -> str:
+    report = results("hamming_search")
+    rows = []
+    for row in report["two_threads"]:
+        rate = row["queries_per_second"]
+        theirs = max(rate["faiss heap"], rate["faiss counting"])
+        shown = [f"{theirs:,.0f}", *(f"{rate[name]:,.0f}" for name in ("ours scan", "ours auto"))]
+        rows.append([row["codes"], str(row["k"]), *shown, f"{max(row['times_faiss'].values()):.1f}"])
+    header = ["codes", "k", "faiss, queries a second", "ours, scan", "ours, planner", "times faiss"]
+    loads = " to ".join(str(edge(row["load_average"] for row in report["two_threads"])) for edge in (min, max))
+    return table(header, rows) + f"\nTwo threads each, by the clock, load average {loads}. {_of_search(report)}"
 
 
 def search_radius() -> str:
@@ -113,6 +138,49 @@ def search_multi_index() -> str:
     )
 
 
+def recall_speed() -> str:
+    """The fastest setting of every index that reaches a recall; two threads at 0.99."""
+    report, rows = results("recall_speed"), []
+    for row in report["rows"]:
+        best = [_fastest(row, recall, 1) for recall in RECALLS]
+        place = f"{row['codes']}: {row['items']:,} items, {row['distinct']:,} codes"
+        built = [f"{row['build_processor_seconds']:,.1f}", f"{row['n_bytes'] / row['items']:,.1f}"]
+        highest = f"{max(found['recall'] for found in row['settings']):.4f}"
+        rows.append([place, row["engine"], *built, highest, *best, _fastest(row, 0.99, 2)])
+    header = ["codes", "index", "build, processor s", "bytes an item", "highest recall",
+              *(f"queries a second, recall {recall:g}" for recall in RECALLS), "recall 0.99, two threads"]  # fmt: skip
+    place = report["provenance"]
+    versions = f"faiss {place['faiss']}, usearch {place['usearch']}, hnswlib {place['hnswlib']}"
+    loads = [row["load_average"] for row in report["rows"]]
+    how = f"load average {min(loads)} to {max(loads)} from other work, so one thread by processor time"
+    return table(header, rows) + (
+        f"\n{report['what']}. {place['cpu']}, {place['cores']} cores, {how}; two threads by the clock, only where "
+        f"nothing else ran. Kernel {place['kernel']}, {versions}. `{report['command']}`, "
+        "`benchmarks/results/recall_speed.json`\n"
+    )
+
+
+def _fastest(row: dict[str, Any], recall: float, n_threads: int) -> str:
+    settings, key = [found for found in row["settings"] if found["recall"] >= recall], f"queries_per_second_{n_threads}"
+    rates = [found[key] for found in settings if key in found]
+    return f"{max(rates):,.0f}" if rates else "" if settings else "not reached"
+
+
+def recall_charts() -> Iterator[tuple[str, Chart]]:
+    rows = results("recall_speed")["rows"]
+    names = {"coco5, repeated": "repeated", "coco5, each code once": "once"}
+    for codes in dict.fromkeys(row["codes"] for row in rows):
+        own = [row for row in rows if row["codes"] == codes]
+        own = [row for row in own if row["items"] == max(r["items"] for r in own if r["engine"] == row["engine"])]
+        curves = []
+        for row in own:
+            points = [(found["recall"], found["queries_per_second_1"]) for found in row["settings"]]
+            curves.append(Curve(row["engine"], *zip(*points, strict=True)))
+        title = f"{codes}: {own[0]['items']:,} items, {own[0]['distinct']:,} codes"
+        chart = Chart(title, "recall@10", "queries a second, one thread", tuple(curves), log_y=True)
+        yield f"recall_speed_{names.get(codes, 'turned')}", chart
+
+
 def serve_load() -> str:
     report = results("serve_load")
     header = ["clients", "requests", "errors", "requests a second", "p50, ms", "p99, ms", "slowest, ms"]
@@ -127,11 +195,19 @@ def serve_load() -> str:
 
 
 FIGURES = {
+    "recall_speed": recall_speed,
     "serve_load": serve_load,
     "stores": stores,
     "durability": durability,
     "search_nearest": search_nearest,
     "search_nearest_avx512": lambda: search_nearest("hamming_search_avx512"),
     "search_radius": search_radius,
+    "search_threads": search_threads,
     "search_multi_index": search_multi_index,
 }
+
+
+if __name__ == "__main__":
+    for name, chart in recall_charts():
+        (DRAWINGS / f"{name}.svg").write_text(standalone(chart))
+        print(f"docs/figures/{name}.svg")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import typer
 from typer.main import get_command
 
 from quorumhash.cli import app
@@ -46,9 +47,10 @@ def commands() -> dict[str, Any]:
         command.rich_markup_mode = None
         command.context_settings = {**(command.context_settings or {}), "max_content_width": COLUMNS}
         found[words] = command
-        for name, part in getattr(command, "commands", {}).items():
-            if not part.hidden:
-                walk(f"{words} {name}", part)
+        parts = getattr(command, "commands", {})
+        for name in command.list_commands(typer.Context(command)) if parts else ():
+            if not parts[name].hidden:
+                walk(f"{words} {name}", parts[name])
 
     walk("quorumhash", get_command(app))
     return found

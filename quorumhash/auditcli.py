@@ -63,7 +63,7 @@ def audit(
         model=None if model is None else load(model),
         random_state=seed,
         engine=engine,
-        verbose=not as_json,
+        verbose=True,
     )
     if csv is not None:
         report.to_csv(csv)

@@ -15,10 +15,12 @@ from quorumhash.datasetscli import datasets
 from quorumhash.errors import QuorumHashError
 from quorumhash.index.cli import index, search
 from quorumhash.printing import JsonOption, note, say
+from quorumhash.usage import Commands, UsageError
 from quorumhash.web.cli import serve
 
 app = typer.Typer(
     name="quorumhash",
+    cls=Commands,
     help="Short binary codes for items seen through several views, some of them damaged or missing.",
     no_args_is_help=True,
     add_completion=True,
@@ -45,9 +47,9 @@ def main() -> None:
     """Run the command; a deliberate error is one sentence and exit status 2, a warning one line."""
     warnings.showwarning = _show_warning
     try:
-        app()
+        app(prog_name="quorumhash")
     except QuorumHashError as error:
-        if "--debug" in sys.argv:
+        if "--debug" in sys.argv and not isinstance(error, UsageError):
             raise
         typer.echo(f"quorumhash: {error}", err=True)
         raise SystemExit(2) from None
@@ -101,7 +103,7 @@ def demo(
 
     Example: quorumhash demo
     """
-    from quorumhash.demo import DAMAGES, damage_table, demo_report, planned_runs, run_demo
+    from quorumhash.demo import demo_report, demo_tables, planned_runs, run_demo
     from quorumhash.progress import task_bar
     from quorumhash.report import print_table, write_report
     from quorumhash.viewfiles import require_writable
@@ -110,11 +112,12 @@ def demo(
     with task_bar(True, len(planned_runs()), "demo") as done:
         results = run_demo(done)
     write_report(out, demo_report(results))
-    tables = {damage: damage_table(results, damage) for damage in DAMAGES}
+    tables = demo_tables(results)
     if not as_json:
         for table in tables.values():
             print_table(table)
-    rows = {damage: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for damage, t in tables.items()}
+            typer.echo("")
+    rows = {name: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for name, t in tables.items()}
     facts = {"report": str(out), "seconds": round(results.seconds, 1), "tables": rows}
     say(as_json, facts, f"Wrote {out} ({results.seconds:.0f} s for {len(planned_runs())} fits).")
 
@@ -181,7 +184,7 @@ def fit(
 
 @app.command()
 def encode(
-    model: Annotated[Path, typer.Argument(help="Model file.")],
+    model: Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")],
     views: ViewsArgument,
     out: Annotated[
         str, typer.Option("--out", "-o", help="Codes to write, .npy; or, for shards, the folder for them.")

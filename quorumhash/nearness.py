@@ -90,10 +90,12 @@ def _side_by_side(near: Nearness, kernel: FloatArray, sample: FloatArray, smooth
 
 
 def kernel_rows(landmarks: Any, bandwidth: float, rows: Any) -> Any:
-    """k (n, L), from float32 distances, float64."""
+    """k (n, L): float64 for the products that follow, of float32 distances, which are coarser than the quotient."""
     xp = array_namespace(rows)
     squares = squared_distances(xp.astype(rows, xp.float32), landmarks)
-    return 1.0 / (1.0 + xp.astype(squares, xp.float64) * (0.5 / bandwidth**2))
+    squares *= 0.5 / bandwidth**2
+    squares += 1.0
+    return xp.astype(1.0 / squares, xp.float64)
 
 
 def near_rows(nearness: Nearness | None, dimensions: Any) -> Any:

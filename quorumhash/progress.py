@@ -41,6 +41,13 @@ def waiting_bar(is_shown: bool, what: str) -> Iterator[None]:
 
 
 @contextmanager
+def count_bar(total: int, what: str, unit: str) -> Iterator[Callable[[int], None]]:
+    """A bar over so many things; call what it yields with how many more are done."""
+    with _bars(what, total, f" {unit}/s", 1) as (progress, task):
+        yield lambda n_done: progress.update(task, advance=n_done)
+
+
+@contextmanager
 def row_bar(what: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
     """A bar over passes through rows: call what it yields with a pass's rows, and what that gives with rows done."""
     with _bars(what, None, " rows/s", 1) as (progress, task):

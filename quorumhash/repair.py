@@ -155,8 +155,8 @@ def _repaired(model: RepairModel, doubted: npt.NDArray[np.bool_], shares: Any, g
         xp.asarray(places, device=device(given)) for places in (hidden, np.flatnonzero(~doubted[owner]), owner[hidden])
     )
     precision = xp.asarray(model.precision, device=device(given))
-    message = given[:, t] @ precision[h][:, t].T
-    predicted = -xp.linalg.solve(precision[h][:, h], message.T).T
+    told = xp.linalg.solve(precision[h][:, h], precision[h][:, t])  # one small system, however many rows
+    predicted = -(given[:, t] @ told.T)
     share = shares[:, owners]
     given[:, h] = share * given[:, h] + (1.0 - share) * predicted
     return given

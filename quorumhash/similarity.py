@@ -27,8 +27,7 @@ def squared_distances(block: Any, points: Any) -> Any:
     >>> squared_distances(np.array([[0.0, 3.0]]), np.array([[4.0, 0.0], [0.0, 3.0]]))
     array([[25.,  0.]])
     """
-    distances = block @ points.T
-    distances *= -2.0
+    distances = block @ (-2.0 * points).T  # twice a number is exact: the same as twice the product, and a pass less
     distances += squared_lengths(block)[:, None]
     distances += squared_lengths(points)[None, :]
     return distances.clip(0.0, None)

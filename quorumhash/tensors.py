@@ -42,10 +42,10 @@ def tensor_presence(tensor: Any, limit: float) -> tuple[npt.NDArray[np.bool_], b
     step = max(1, SCAN_VALUES // tensor.shape[1])
     for start in range(0, tensor.shape[0], step):
         block = tensor[start : start + step]
-        sizes = block.abs()
-        if bool(sizes.max() <= limit):  # one pass over a whole block; NaN is not below anything
+        least, largest = block.aminmax()
+        if bool((least >= -limit) & (largest <= limit)):  # one pass over a whole block; NaN is not below anything
             continue
-        too_large = sizes > limit
+        too_large = block.abs() > limit
         if bool(too_large.any()):
             row, column = (int(i) for i in too_large.nonzero()[0])
             return present, any_missing, (start + row, column, float(block[row, column]))

@@ -90,28 +90,35 @@ def gather_evidence(
 
 
 def count_votes(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any]) -> tuple[Any, Any]:
-    """Trust (n, M), and the vote s (n, M) it comes from with doubt taken off; `out` rows have no vote and no trust."""
-    xp = array_namespace(doubts)
-    free = xp.where(out, 0.0, 1.0)
+    """Trust (n, M), and the vote s (n, M) it comes from with doubt taken off; `out` rows have no vote and no trust.
+
+    Inside, views are rows (M, n): a view's column of a matrix lies scattered in memory, and is read sixteen times.
+    """
+    xp, n_views = array_namespace(doubts), len(model.sources)
+    free, doubts = (
+        xp.stack([part[:, m] for m in range(n_views)], axis=0) for part in (xp.where(out, 0.0, 1.0), doubts)
+    )
+    slopes, log_odds = model.slopes[:, None], model.log_odds[:, None]
     links = [
-        free[:, pair.first] * free[:, pair.second] / (1.0 + xp.exp(-odds))
+        free[pair.first] * free[pair.second] / (1.0 + xp.exp(-odds))
         for pair, odds in zip(model.kin, evidence[len(model.pairs) :], strict=True)
     ]
     voters = free * FIRST_TRUST * xp.exp(doubts)
     votes = trust = voters
     for _ in range(N_VOTES):
-        columns: list[Any] = [0.0 * voters[:, 0] for _ in model.sources]
+        rows: list[Any] = [0.0 * voters[0] for _ in range(n_views)]
         for pair, odds in zip(model.pairs, evidence, strict=False):
             a, b = pair.first, pair.second
-            columns[a] = columns[a] + pair.shares[0] * voters[:, b] * odds
-            columns[b] = columns[b] + pair.shares[1] * voters[:, a] * odds
-        own = list(columns)
+            rows[a] = rows[a] + pair.shares[0] * voters[b] * odds
+            rows[b] = rows[b] + pair.shares[1] * voters[a] * odds
+        own = list(rows)
         for pair, link in zip(model.kin, links, strict=True):
             a, b = pair.first, pair.second
-            columns[a], columns[b] = columns[a] + link * own[b], columns[b] + link * own[a]
-        votes = xp.stack(columns, axis=1) + doubts / model.slopes
-        trust = 1.0 / (1.0 + xp.exp(-(votes * model.slopes + model.log_odds).clip(-30.0, 30.0)))
+            rows[a], rows[b] = rows[a] + link * own[b], rows[b] + link * own[a]
+        votes = xp.stack(rows, axis=0) + doubts / slopes
+        trust = 1.0 / (1.0 + xp.exp(-(votes * slopes + log_odds).clip(-30.0, 30.0)))
         voters = free * trust
+    votes, trust = (xp.stack([part[m] for m in range(n_views)], axis=1) for part in (votes, trust))
     return xp.where(out, NO_TRUST, trust), votes
 
 

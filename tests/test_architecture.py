@@ -19,7 +19,7 @@ LEVELS = [
         "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",
         "datasets.download", "engines.torchrows", "evaluation", "features.opencv", "features.pictures",
         "hashers.labels", "hashers.plain", "index.bands", "index.rescoring", "index.writerlock", "matrices",
-        "modelfile", "patches", "similarity", "web.pictures",
+        "modelfile", "patches", "similarity", "usage", "web.pictures",
     },
     {
         "_native.fallback", "codeforms", "engines.threads", "engines.torchengine", "features.colour_moments",

@@ -116,8 +116,12 @@ def test_a_second_run_does_nothing_and_quick_has_a_folder_of_its_own(folder, ins
 
 
 def test_report_writes_results_and_a_page(folder, inside):
-    done = quorumhash("bench", "report", "tiny.toml", "--html", "page.html", "--json", "all.json", cwd=folder)
+    words = ("bench", "report", "tiny.toml", "--html", "page.html", "--results", "all.json", "--json")
+    done = quorumhash(*words, cwd=folder)
     assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["page"], facts["results"]) == ("page.html", "all.json")
+    assert facts["measured"] == facts["runs"]
     results = json.loads((folder / "all.json").read_text())
     page = (folder / "page.html").read_text()
     for title in ("MAP: own methods over the best rival", "digits, 16 bits: MAP (main)", "R10@100 (main)",

@@ -12,7 +12,9 @@ import pytest
 from commands import call as quorumhash
 
 import quorumhash as qh
+from quorumhash.index.store import SegmentFile
 
+STOPPED = "quorumhash: stopped; every file is the old one or a whole new one.\n"
 RUN = [sys.executable, "-c", "from quorumhash.cli import main; main()"]
 
 
@@ -185,13 +187,75 @@ def test_ctrl_c_leaves_files_whole(folder):
     report.write_text("old")
     status, said = interrupted("demo", cwd=folder)
     assert status == 130
-    assert said == "quorumhash: stopped; every file is the old one or a whole new one.\n"
+    assert said == STOPPED
     assert report.read_text() == "old"
     assert not list(folder.glob(".*part*"))
 
 
-def test_shells_complete_commands_and_methods():
-    words = {"COMP_WORDS": "quorumhash fit --method rm", "COMP_CWORD": "3", "_QUORUMHASH_COMPLETE": "complete_bash"}
-    run = [sys.executable, "-c", "import sys; sys.argv[0] = 'quorumhash'; from quorumhash.cli import main; main()"]
-    done = subprocess.run(run, capture_output=True, text=True, env={**os.environ, **words})
-    assert done.stdout.split() == ["rmvh"]
+WRITERS = {
+    "fit": ("fit views.npz --method lsh --bits 16 -o items.qh", "items.qh"),
+    "encode": ("encode model.qh views.npz -o codes.npy", "codes.npy"),
+    "encode shards": ("encode model.qh views.npz -o shards/", "shards/views.codes.npy"),
+    "audit, csv": ("audit views.npz --csv audit.csv", "audit.csv"),
+    "audit, page": ("audit views.npz --html audit.html", "audit.html"),
+    "index add": ("index add items.qhx packed.npy", "items.qhx"),
+    "index remove": ("index remove items.qhx some.npy", "items.qhx"),
+}
+
+
+@pytest.mark.parametrize(("words", "target"), WRITERS.values(), ids=WRITERS)
+def test_ctrl_c_while_a_file_is_written_leaves_the_old_one(folder, monkeypatch, words, target):
+    """The interruption comes after the last byte and before anything says that they count."""
+    with np.load(folder / "views.npz") as views:
+        hasher = qh.LSHHasher(16).fit(dict(views))
+        codes = hasher.transform(dict(views))
+    hasher.save(folder / "model.qh")
+    np.save(folder / "packed.npy", codes)
+    np.save(folder / "some.npy", np.arange(5))
+    with qh.HammingIndex.open(folder / "items.qhx", 16) as index:
+        index.add(codes)
+    (folder / "shards").mkdir()
+    is_index = target.endswith(".qhx")
+    if not is_index:
+        (folder / target).write_bytes(b"old")
+    before = sorted(path.name for path in folder.rglob("*"))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if is_index:
+            put = SegmentFile._put
+            patch.setattr(SegmentFile, "_put", lambda *given: (put(*given), interrupt()))
+        else:
+            patch.setattr(os, "replace", interrupt)
+        done = quorumhash(*words.split(), cwd=folder)
+    assert (done.returncode, done.stderr) == (130, STOPPED)
+    if is_index:
+        with qh.HammingIndex.open(folder / target) as index:
+            assert index.ids.tolist() == list(range(200))
+    else:
+        assert (folder / target).read_bytes() == b"old"
+    left = {path.name for path in folder.rglob("*")} - {*before}
+    assert {name for name in left if not name.startswith("items.qhx-")} == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("quorumhash fit --method rm", ["rmvh"]),
+        ("quorumhash index c", ["check", "compact"]),
+        ("quorumhash datasets get m", ["mnist"]),
+    ],
+)
+def test_shells_complete_commands_methods_and_datasets(words, found):
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_QUORUMHASH_COMPLETE": "complete_bash"}
+    run = [sys.executable, "-c", "from quorumhash.cli import main; main()"]
+    done = subprocess.run(run, capture_output=True, text=True, env={**os.environ, **asked})
+    assert done.stdout.split() == found
+
+
+def test_a_script_for_the_shell_is_shown():
+    asked = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # the tests may run below no shell at all
+    done = process("--show-completion", "bash", **asked)
+    assert "complete -o default -F _quorumhash_completion quorumhash" in done.stdout

@@ -218,3 +218,31 @@ def test_a_scheduler_that_goes_away_is_one_sentence(tmp_path):
         process.kill()
         process.stdout.close()
         process.wait()
+
+
+@pytest.mark.extra
+def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("from quorumhash.engines.daskengine import DaskEngine\nDaskEngine(n_workers=1).__enter__()\n")
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode != 0
+    assert "EngineError: the worker processes did not start" in ran.stderr
+    assert "if __name__ == '__main__':" in ran.stderr
+
+
+@pytest.mark.extra
+def test_what_a_function_gives_is_asked_once(client):
+    def doubled(block):
+        return 2 * block
+
+    def row_and_fact(block):
+        return block, block[:1]
+
+    with DaskEngine(client, block_rows=70) as engine:
+        rows = engine.put(X)
+        for _ in range(2):
+            np.testing.assert_array_equal(engine.get(engine.map_rows(doubled, rows)), 2 * X)
+        assert len(engine._lengths) == 1
+        both = engine.map_rows(row_and_fact, rows)
+        assert [len(engine.get(part)) for part in both] == [len(X), -(-len(X) // 70)]
+        assert len(engine._lengths) == 2

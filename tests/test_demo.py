@@ -1,9 +1,11 @@
 """The demo at a reduced size: the whole path from damage to page."""
 
+import io
 import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import quorumhash.demo as demo
 from quorumhash.bench.settings import Setting
@@ -18,7 +20,8 @@ from quorumhash.experiment import (
     run_setting,
     undamaged_neighbours,
 )
-from quorumhash.report import write_report
+from quorumhash.hashers import HASHERS
+from quorumhash.report import print_table, write_report
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +50,24 @@ def test_tables_have_all_methods_with_float_and_chance_rows(results):
         scores = {row[0]: row[1] for row in table.rows}
         assert scores["chance"] == pytest.approx(0.1, abs=0.03)
         assert all(score > scores["chance"] for name, score in scores.items() if name != "chance")
+
+
+def test_the_last_table_has_every_method_of_the_library_best_first(results):
+    table = demo.demo_tables(results[0])["every method"]
+    names = [row[0] for row in table.rows]
+    assert set(names) == {*demo.METHODS, *HASHERS} - {"quorum"}  # quorum stands with both objectives
+    assert len(names) == len(set(names))
+    maps = [row[1] + row[3] for row in table.rows]
+    assert maps == sorted(maps, reverse=True)
+
+
+def test_tables_fit_eighty_columns_with_every_label_on_one_line(results):
+    for table in demo.demo_tables(results[0]).values():
+        console = Console(width=80, file=io.StringIO())
+        print_table(table, console)
+        lines = console.file.getvalue().splitlines()
+        assert all(len(line) <= 80 for line in lines)
+        assert all(any(line.startswith(f"{row[0]} ") for line in lines) for row in table.rows)
 
 
 def test_report_is_complete(results, tmp_path):

@@ -1,5 +1,13 @@
 """HammingIndex in a file: the index in memory and what is on disk never differ."""
 
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -102,3 +110,114 @@ def test_one_writer_and_readers_that_refresh(tmp_path):
             with pytest.raises(IndexFileError, match="open for reading only"):
                 reader.add(np.array([[7]], np.uint8), ids=[6])
             assert reader.ids.tolist() == [5]
+
+
+# ---- read when needed ----
+
+MEMORY = """
+import sys
+import numpy as np
+import quorumhash as qh
+from quorumhash.index import hamming, searching, store
+
+def anonymous():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
+
+before = anonymous()
+with qh.HammingIndex.open(sys.argv[1], readonly=sys.argv[2] == "True") as index:
+    assert len(index) == 500_000 and index.n_bits == 64 and "500,000" in repr(index)
+    opened = anonymous() - before
+    index.search(np.zeros((1, 8), dtype=np.uint8), k=1)
+    print(opened, anonymous() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read the memory of a process from")
+@pytest.mark.parametrize("readonly", [True, False])
+def test_opening_a_large_file_takes_little_memory(tmp_path, readonly):
+    path, codes = tmp_path / "items.qhx", np.random.default_rng(0).integers(0, 256, (500_000, 8), dtype=np.uint8)
+    with SegmentFile(path, 64) as file:
+        file.append(codes, np.arange(500_000))
+    command = [sys.executable, "-c", MEMORY, str(path), str(readonly)]
+    opened, searched = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    assert opened < 2_000  # kB; codes and ids take 8,000
+    assert searched > 7_000
+
+
+def numbers(*values):
+    return np.array(values, dtype=np.uint8)[:, None]
+
+
+def test_a_reader_finds_what_was_there_when_it_was_opened(tmp_path):
+    path = tmp_path / "items.qhx"
+    with qh.HammingIndex.open(path, n_bits=8) as index:
+        index.add(numbers(1, 2, 3))
+        with qh.HammingIndex.open(path, readonly=True) as reader:
+            index.remove([0])
+            index.add(numbers(0), ids=[9])
+            assert len(reader) == 3
+            assert reader.search(numbers(0), k=1).ids.tolist() == [[0]]  # read only now
+            assert reader.refresh()
+            assert reader.search(numbers(0), k=1).ids.tolist() == [[9]]
+        with qh.HammingIndex.open(path, readonly=True) as reader:
+            index.add(numbers(0), ids=[4])
+            assert reader.refresh()  # though nothing was read before
+            assert reader.ids.tolist() == [1, 2, 4, 9]
+
+
+def test_a_reader_that_a_compaction_overtook_finds_what_is_there(tmp_path):
+    path = tmp_path / "items.qhx"
+    with qh.HammingIndex.open(path, n_bits=8) as index:
+        index.add(numbers(1, 2, 3))
+        with qh.HammingIndex.open(path, readonly=True) as reader:
+            index.remove([0])
+            index.compact()
+            assert reader.ids.tolist() == [1, 2]
+            assert len(reader) == 2
+            assert not reader.refresh()
+
+
+def test_damage_is_found_when_items_are_read_and_every_time(tmp_path):
+    path = tmp_path / "items.qhx"
+    with qh.HammingIndex.open(path, n_bits=8) as index:
+        index.add(numbers(1, 2, 3))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE segments SET codes = x'010204'")
+    with qh.HammingIndex.open(path) as index:
+        assert len(index) == 3
+        for _ in range(2):
+            with pytest.raises(IndexFileError, match="segment 0 was changed"):
+                index.search(numbers(1))
+            with pytest.raises(IndexFileError, match="segment 0 was changed"):
+                index.add(numbers(4))
+
+
+def test_threads_that_search_first_read_once(tmp_path, monkeypatch):
+    path, loads = tmp_path / "items.qhx", []
+    with qh.HammingIndex.open(path, n_bits=8) as index:
+        index.add(numbers(*range(200)))
+    load = SegmentFile.load
+
+    def slow(self, newest=True):
+        loads.append(newest)
+        time.sleep(0.05)
+        return load(self, newest)
+
+    monkeypatch.setattr(SegmentFile, "load", slow)
+    with qh.HammingIndex.open(path) as index, ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda value: index.search(numbers(value), k=1).ids.item(), range(8)))
+    assert found == list(range(8))
+    assert loads == [False]
+
+
+def test_compacting_an_index_that_was_not_searched_keeps_its_items(tmp_path):
+    path = tmp_path / "items.qhx"
+    with qh.HammingIndex.open(path, n_bits=8) as index:
+        index.add(numbers(1, 2, 3))
+        index.remove([1])
+    with qh.HammingIndex.open(path) as index:
+        index.compact()
+        assert index.ids.tolist() == [0, 2]
+        index.add(numbers(5))
+        assert index.ids.tolist() == [0, 2, 3]

@@ -365,7 +365,11 @@ class Diary:
     def __init__(self, n_bits):
         self.n_bits, self.model, self.items, self.calls, self.is_full = n_bits, "", {}, [], False
 
-    def load(self):
+    @property
+    def n_seen(self):
+        return len(self.items)
+
+    def load(self, newest=True):
         codes = np.array(list(self.items.values()), dtype=np.uint8).reshape(-1, n_bytes(self.n_bits))
         return codes, np.array(list(self.items), dtype=np.int64)
 

@@ -108,7 +108,7 @@ def test_a_new_index_has_the_bits_that_are_known(folder):
     [
         (
             ["index", "add", "items.qhx", "codes.npy", "--ids", "ids.npy"],
-            "ids must be new to add, got 0",
+            "id 0 is already in the index file items.qhx; remove it first",
         ),
         (["index", "add", "items.qhx"], "give an index file and a .npy file"),
         (["index", "add", "items.qhx", "nowhere.npy"], "there is no file nowhere.npy"),

@@ -57,5 +57,26 @@ def test_import_is_light():
     assert not loaded_by("from quorumhash import Views") & (heavy | {"scipy"})
 
 
-def test_help_loads_no_numerical_library():
-    assert not loaded_by("import quorumhash.cli") & {"numpy", "scipy", "sklearn"}
+HELP_OF_ALL = """
+import contextlib, io
+from typer.main import get_command
+from quorumhash.cli import app
+
+def show(command, *words):
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        get_command(app).main([*words, '--help'], prog_name='quorumhash', standalone_mode=False)
+    assert 'Usage' in said.getvalue(), words
+    for name, part in getattr(command, 'commands', {}).items():
+        show(part, *words, name)
+
+show(get_command(app))
+"""
+
+
+def test_help_of_every_command_loads_nothing_heavy():
+    """Half a second is what people wait for help: typer (with its pydantic) and rich have it to themselves."""
+    heavy = {"numpy", "scipy", "sklearn", "torch", "dask", "distributed", "pandas", "pyarrow", "fastapi", "uvicorn",
+             "PIL", "cv2", "matplotlib", "faiss", "sqlite3", "urllib3", "requests"}  # fmt: skip
+    loaded = loaded_by(f"exec({HELP_OF_ALL!r})")
+    assert {"typer", "rich"} <= loaded
+    assert loaded & heavy == set()

@@ -403,3 +403,16 @@ def test_a_log_that_cannot_be_true_is_refused(path):
         file.remove([2])
         with pytest.raises(IndexFileError, match="adds an item that is there, or removes one that is not"):
             file.load()
+
+
+def test_append_tells_how_far_it_is_and_what_it_raises_undoes_everything(tmp_path, monkeypatch):
+    monkeypatch.setattr("quorumhash.index.segments.SEGMENT_BYTES", 90)  # ten items of 8 + 1 bytes
+    codes, told = np.arange(25, dtype=np.uint8)[:, None], []
+    with SegmentFile(tmp_path / "items.qhx", n_bits=8) as file:
+        assert file.next_id() == 0
+        file.append(codes, range(25), done=told.append)
+        assert told == [10, 10, 5]
+        assert file.next_id() == 25
+        with pytest.raises(ZeroDivisionError):
+            file.append(codes, range(25, 50), done=lambda n: n // (n - 10))
+        assert len(file) == 25

@@ -12,9 +12,10 @@ import quorumhash as qh
 from quorumhash.web.guards import Limits
 
 pytestmark = pytest.mark.extra
-for package in ("fastapi", "uvicorn", "PIL", "playwright"):
+for package in ("fastapi", "uvicorn", "PIL", "playwright", "axe_playwright_python"):
     pytest.importorskip(package, reason=f"{package} is not installed: pip install 'quorumhash[all]'")
 
+from axe_playwright_python.sync_playwright import Axe  # noqa: E402
 from PIL import Image  # noqa: E402
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
@@ -203,6 +204,17 @@ def test_model(open_page):
     assert "Item" not in page.title()
 
 
+def test_a_phone_breaks_no_word_of_the_table(open_page):
+    page = open_page("model", PHONE)
+    shown(page, "model")
+    lines = """cells => cells.map((cell) => {
+        const text = document.createRange();
+        text.selectNodeContents(cell);
+        return new Set([...text.getClientRects()].map((box) => box.top)).size;
+    })"""
+    assert set(page.locator("tbody th, tbody .num, .worth .number").evaluate_all(lines)) == {1}
+
+
 def test_everything_is_reached_by_the_keyboard(open_page):
     """Tab goes from the skip link over the views and the theme into the page, in the order that is seen."""
     page = open_page("search/100")
@@ -234,6 +246,39 @@ def test_everyone_can_use_it(open_page, theme, viewport):
         shown(page, view)
         page.wait_for_timeout(400)  # until colours have stopped moving
         assert page.evaluate(CHECKS) == [], view
+
+
+def serious(page):
+    """What axe finds serious or critical on the page, one sentence each, with the places."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{fault['id']}: {fault['help']}: {[node['target'] for node in fault['nodes']]}"
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing_serious(open_page, theme, viewport):
+    page = open_page("search/100", viewport, theme)
+    for view in VIEWS:
+        page.goto(page.url.partition("#")[0] + f"#{view}")
+        shown(page, view)
+        page.wait_for_timeout(400)  # until colours have stopped moving
+        assert serious(page) == [], view
+
+
+def test_axe_finds_what_is_broken(open_page):
+    page = open_page("search/100")
+    shown(page, "search")
+    page.evaluate(
+        """() => {
+        document.querySelector('#view-search').insertAdjacentHTML('beforeend', '<img src="/static/mark.svg">');
+        document.querySelector('.lead').style.color = 'rgb(200, 200, 200)';
+    }"""
+    )
+    assert {fault.partition(":")[0] for fault in serious(page)} == {"image-alt", "color-contrast"}
 
 
 def test_the_checks_can_fail(open_page):

@@ -1,6 +1,6 @@
 """Every setting of the tuning with its score, and which one is chosen, for each dataset alone.
 
-    quorumhash bench report benchmarks/paper/tuning.toml --json results.json
+    quorumhash bench report benchmarks/paper/tuning.toml --results results.json
     python benchmarks/paper/tuning_summary.py results.json --out benchmarks/results/paper_tuning.json
 
 A setting's score is the mean of MAP and of the precision of lookups within radius 2. The best one is chosen where it is

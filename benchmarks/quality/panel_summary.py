@@ -1,6 +1,6 @@
 """The panel's results in a file small enough to keep: means over seeds, by grid, dataset, cell and method.
 
-quorumhash bench report benchmarks/quality/panel.toml --json results.json
+quorumhash bench report benchmarks/quality/panel.toml --results results.json
 python benchmarks/quality/panel_summary.py results.json --out benchmarks/results/panel.json
 """
 

@@ -1,6 +1,6 @@
 """Every setting of the tuning with its score, and which one is chosen, in a file small enough to keep.
 
-    quorumhash bench report benchmarks/quality/tuning.toml --json tuning_results.json
+    quorumhash bench report benchmarks/quality/tuning.toml --results tuning_results.json
     python benchmarks/quality/tuning_summary.py tuning_results.json --out benchmarks/results/tuning.json
 
 A setting's score is the mean of MAP and R10@10 over all datasets and damages. The best one is chosen where it is more

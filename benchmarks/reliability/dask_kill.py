@@ -6,7 +6,8 @@
 Two worker processes. How long the work takes is measured once, undisturbed; then it is done again and again, and each
 time one of the workers, chosen at random, gets SIGKILL at a random moment of that span. Learned values are compared by
 the model's fingerprint, which is a checksum of every bit of them, and scores number by number. A kill that came when
-the work was over already counts as late and is tried again.
+the work was over already counts as late and is tried again. The killed worker is started anew by its nanny; where that
+takes longer than PATIENCE seconds, the next moment has two workers of a new cluster.
 """
 
 from __future__ import annotations
@@ -28,18 +29,42 @@ from quorumhash.bench.provenance import provenance
 from quorumhash.engines.daskengine import DaskEngine
 from quorumhash.engines.threads import ThreadsEngine
 
-BLOCK_ROWS = 250
+BLOCK_ROWS, PATIENCE = 250, 60
 HASHERS: dict[str, Callable[[], Any]] = {
     "rmvh": lambda: ConsensusHasher(n_bits=16, max_iter=8),
     "quorum": lambda: QuorumHasher(n_bits=16, n_steps=10),
 }
 
 
-def killed_during(engine: DaskEngine, delay: float, choice: int, work: Callable[[], Any]) -> tuple[Any, bool]:
+class Cluster:
+    """Two workers, as often as they are asked for."""
+
+    def __init__(self) -> None:
+        self.engine: DaskEngine | None = None
+        self.n_renewed = -1
+
+    def whole(self) -> DaskEngine:
+        """The engine with both its workers alive."""
+        if self.engine is not None:
+            try:
+                self.engine._client.wait_for_workers(2, timeout=PATIENCE)
+            except TimeoutError:
+                self.close()
+        if self.engine is None:
+            self.engine = DaskEngine(n_workers=2, block_rows=BLOCK_ROWS).__enter__()
+            self.n_renewed += 1
+        return self.engine
+
+    def close(self) -> None:
+        if self.engine is not None:
+            self.engine.__exit__(None, None, None)
+            self.engine = None
+
+
+def killed_during(engine: DaskEngine, delay: float, choice: int, work: Callable[[DaskEngine], Any]) -> tuple[Any, bool]:
     """What the work gave, and whether a worker was killed before it was done."""
-    client, is_done = engine._client, threading.Event()
-    pids = sorted(client.run(os.getpid).values())
-    is_killed = threading.Event()
+    is_done, is_killed = threading.Event(), threading.Event()
+    pids = sorted(engine._client.run(os.getpid).values())
 
     def kill() -> None:
         if not is_done.wait(delay):
@@ -48,11 +73,28 @@ def killed_during(engine: DaskEngine, delay: float, choice: int, work: Callable[
 
     thread = threading.Thread(target=kill)
     thread.start()
-    result = work()
+    result = work(engine)
     is_done.set()
     thread.join()
-    client.wait_for_workers(2, timeout=600)
     return result, is_killed.is_set()
+
+
+def report_of(
+    cluster: Cluster, rng: np.random.Generator, n_moments: int, work: Any, is_same: Callable[[Any], bool]
+) -> dict[str, Any]:
+    """One step of one method: undisturbed, then with kills."""
+    work(cluster.whole())
+    started = time.perf_counter()
+    undisturbed = is_same(work(cluster.whole()))
+    span = time.perf_counter() - started
+    n_same = n_killed = n_late = 0
+    while n_killed < n_moments and n_late < 5 * n_moments:
+        found, is_killed = killed_during(cluster.whole(), rng.uniform(0, span), int(rng.integers(2)), work)
+        n_killed, n_late = n_killed + is_killed, n_late + (not is_killed)
+        n_same += is_killed and is_same(found)
+    return {
+        "kills": n_killed, "same": n_same, "late": n_late, "seconds": round(span, 3), "undisturbed_same": undisturbed,
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -64,39 +106,29 @@ def main() -> None:
     args = parser.parse_args()
     rng = np.random.default_rng(args.seed)
     views = {name: rng.standard_normal((args.rows, width)) for name, width in (("a", 40), ("b", 30))}
-    results = []
-    with DaskEngine(n_workers=2, block_rows=BLOCK_ROWS) as engine:
-        for name, make in HASHERS.items():
-            threads = ThreadsEngine(1, BLOCK_ROWS)
-            model = make().fit(views, engine=threads)
-            scores = model.decision_function(views, engine=threads)
-            tasks: dict[str, tuple[Callable[[], Any], Callable[[Any], bool]]] = {
-                "fit": (
-                    lambda make=make: make().fit(views, engine=engine),
-                    lambda found, model=model: found.fingerprint() == model.fingerprint(),
-                ),
-                "transform": (
-                    lambda model=model: model.decision_function(views, engine=engine),
-                    lambda found, scores=scores: bool(np.array_equal(found, scores)),
-                ),
-            }
-            for what, (work, is_same) in tasks.items():
-                work()
-                started = time.perf_counter()
-                n_same, n_killed, n_late = int(is_same(work())), 0, 0
-                span = time.perf_counter() - started
-                undisturbed, n_same = bool(n_same), 0
-                while n_killed < args.moments and n_late < 5 * args.moments:
-                    found, is_killed = killed_during(engine, rng.uniform(0, span), int(rng.integers(2)), work)
-                    n_killed, n_late = n_killed + is_killed, n_late + (not is_killed)
-                    n_same += is_killed and is_same(found)
-                results.append(
-                    {"method": name, "step": what, "kills": n_killed, "same": n_same, "late": n_late,
-                     "seconds": round(span, 3), "undisturbed_same": undisturbed}
-                )  # fmt: skip
-                print(results[-1], flush=True)
+    results, cluster = [], Cluster()
+    for name, make in HASHERS.items():
+        threads = ThreadsEngine(1, BLOCK_ROWS)
+        model = make().fit(views, engine=threads)
+        scores = model.decision_function(views, engine=threads)
+        steps: dict[str, tuple[Callable[[DaskEngine], Any], Callable[[Any], bool]]] = {
+            "fit": (
+                lambda engine, make=make: make().fit(views, engine=engine),
+                lambda found, model=model: found.fingerprint() == model.fingerprint(),
+            ),
+            "transform": (
+                lambda engine, model=model: model.decision_function(views, engine=engine),
+                lambda found, scores=scores: bool(np.array_equal(found, scores)),
+            ),
+        }
+        for step, (work, is_same) in steps.items():
+            row = {"method": name, "step": step, **report_of(cluster, rng, args.moments, work, is_same)}
+            results.append(row)
+            print(row, flush=True)
+    cluster.close()
     report = {
         "results": results,
+        "clusters_renewed": cluster.n_renewed,
         "command": f"python benchmarks/reliability/dask_kill.py --moments {args.moments} --rows {args.rows} "
         f"--seed {args.seed}",
         "provenance": provenance(1),

@@ -43,11 +43,12 @@ typedef struct {
     unsigned limit;         /* lanes up to this are hits, at most 255 */
 } qh_probe;
 
-/* Walk n_tiles tiles of `stride` bytes for n_probes queries: per query the hits of a tile as 64 bits, and all distances.
- * masks is (n_probes, QH_RUN), distances (n_probes, QH_RUN * QH_TILE). Distances stop at 255. A tile in which every
- * code is beyond its limit after `early` bytes is left there, with distances of those bytes; early = n_bytes: never. */
-typedef void qh_run(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                    const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances);
+/* Walk n_tiles tiles of `stride` bytes for n_probes queries: per query the hits of a tile as 64 bits, and their distances.
+ * masks is (n_probes, QH_RUN), distances (n_probes, QH_RUN * QH_TILE), written where there are hits. Distances stop at 255.
+ * A tile in which every code is beyond its limit after `early` bytes is left there; early = n_bytes: never.
+ * Tells which queries have hits, one bit each. */
+typedef unsigned qh_run(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                        const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances);
 
 typedef struct {
     const char *name;

@@ -20,9 +20,10 @@ static uint64_t lanes_up_to(const uint8_t *distances, unsigned limit)
     return mask;
 }
 
-static void portable_hamming(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                             const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
+static unsigned portable_hamming(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                                 const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
 {
+    unsigned any = 0;
     const uint64_t ones = 0x5555555555555555u, twos = 0x3333333333333333u, fours = 0x0f0f0f0f0f0f0f0fu;
     for (size_t t = 0; t < n_tiles; t++)
         for (size_t p = 0; p < n_probes; p++) {
@@ -45,12 +46,15 @@ static void portable_hamming(const uint8_t *tiles, size_t n_tiles, size_t stride
             }
             memcpy(lanes, sums, QH_TILE);
             masks[p * QH_RUN + t] = lanes_up_to(lanes, probes[p]->limit);
+            any |= (unsigned)(masks[p * QH_RUN + t] != 0) << p;
         }
+    return any;
 }
 
-static void portable_weighted(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                              const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
+static unsigned portable_weighted(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                                  const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
 {
+    unsigned any = 0;
     (void)early;
     for (size_t t = 0; t < n_tiles; t++)
         for (size_t p = 0; p < n_probes; p++) {
@@ -62,7 +66,9 @@ static void portable_weighted(const uint8_t *tiles, size_t n_tiles, size_t strid
             uint8_t *lanes = distances + (p * QH_RUN + t) * QH_TILE;
             for (int i = 0; i < QH_TILE; i++) lanes[i] = (uint8_t)(sums[i] < 255 ? sums[i] : 255);
             masks[p * QH_RUN + t] = lanes_up_to(lanes, probes[p]->limit);
+            any |= (unsigned)(masks[p * QH_RUN + t] != 0) << p;
         }
+    return any;
 }
 
 static const qh_kernel portable = {"portable", portable_hamming, portable_weighted, 0};
@@ -87,59 +93,60 @@ QH_INLINE QH_AVX2 void avx2_planes(const uint8_t *tile, size_t from, size_t to, 
         for (size_t p = 0; p < n_probes; p++) {
             const __m128i *table = (const __m128i *)(probes[p]->tables + j * 32);
             const __m256i of_low = _mm256_broadcastsi128_si256(_mm_loadu_si128(table));
+            left[p] = _mm256_adds_epu8(left[p], _mm256_shuffle_epi8(of_low, a_low));
+            right[p] = _mm256_adds_epu8(right[p], _mm256_shuffle_epi8(of_low, b_low));
             const __m256i of_high = _mm256_broadcastsi128_si256(_mm_loadu_si128(table + 1));
-            const __m256i of_a =
-                _mm256_adds_epu8(_mm256_shuffle_epi8(of_low, a_low), _mm256_shuffle_epi8(of_high, a_high));
-            const __m256i of_b =
-                _mm256_adds_epu8(_mm256_shuffle_epi8(of_low, b_low), _mm256_shuffle_epi8(of_high, b_high));
-            left[p] = _mm256_adds_epu8(left[p], of_a);
-            right[p] = _mm256_adds_epu8(right[p], of_b);
+            left[p] = _mm256_adds_epu8(left[p], _mm256_shuffle_epi8(of_high, a_high));
+            right[p] = _mm256_adds_epu8(right[p], _mm256_shuffle_epi8(of_high, b_high));
         }
     }
 }
 
-QH_INLINE QH_AVX2 __m256i avx2_up_to(__m256i sums, unsigned limit)
+QH_INLINE QH_AVX2 unsigned avx2_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                                      const qh_probe *const *probes, const size_t n_probes, uint64_t *masks,
+                                      uint8_t *distances)
 {
-    return _mm256_cmpeq_epi8(_mm256_min_epu8(sums, _mm256_set1_epi8((char)limit)), sums);
-}
-
-QH_INLINE QH_AVX2 void avx2_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                                  const qh_probe *const *probes, const size_t n_probes, uint64_t *masks,
-                                  uint8_t *distances)
-{
+    const __m256i ones = _mm256_set1_epi8(-1);
+    __m256i begin[QH_GROUP];
+    unsigned any = 0, open = 0; /* open: a limit of 255, within which every lane is */
+    for (size_t p = 0; p < n_probes; p++) {
+        open |= (unsigned)(probes[p]->limit >= 255) << p;
+        begin[p] = _mm256_set1_epi8((char)(probes[p]->limit < 254 ? 254 - probes[p]->limit : 0));
+        memset(masks + p * QH_RUN, 0, n_tiles * sizeof *masks);
+    }
     for (size_t t = 0; t < n_tiles; t++) {
         const uint8_t *tile = tiles + t * stride;
-        __m256i left[QH_GROUP], right[QH_GROUP];
-        int is_near = 1;
-        for (size_t p = 0; p < n_probes; p++) left[p] = right[p] = _mm256_setzero_si256();
+        __m256i left[QH_GROUP], right[QH_GROUP], beyond = ones;
+        for (size_t p = 0; p < n_probes; p++) left[p] = right[p] = begin[p];
         avx2_planes(tile, 0, early, probes, n_probes, QH_AHEAD * stride, left, right);
-        if (early < n_bytes) {
-            __m256i near = _mm256_setzero_si256();
-            for (size_t p = 0; p < n_probes; p++)
-                near = _mm256_or_si256(near, avx2_up_to(_mm256_min_epu8(left[p], right[p]), probes[p]->limit));
-            is_near = !_mm256_testz_si256(near, near);
-        }
-        if (is_near) avx2_planes(tile, early, n_bytes, probes, n_probes, QH_AHEAD * stride, left, right);
+        for (size_t p = 0; p < n_probes; p++)
+            beyond = _mm256_and_si256(beyond, _mm256_and_si256(left[p], right[p]));
+        if (_mm256_testc_si256(beyond, ones) && !open) continue;
+        if (early < n_bytes) avx2_planes(tile, early, n_bytes, probes, n_probes, QH_AHEAD * stride, left, right);
         for (size_t p = 0; p < n_probes; p++) {
             uint8_t *lanes = distances + (p * QH_RUN + t) * QH_TILE;
-            _mm256_storeu_si256((__m256i *)lanes, left[p]);
-            _mm256_storeu_si256((__m256i *)(lanes + 32), right[p]);
-            masks[p * QH_RUN + t] =
-                is_near ? (uint32_t)_mm256_movemask_epi8(avx2_up_to(left[p], probes[p]->limit)) |
-                              (uint64_t)(uint32_t)_mm256_movemask_epi8(avx2_up_to(right[p], probes[p]->limit)) << 32
-                        : 0;
+            const uint32_t low = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(left[p], ones));
+            const uint32_t high = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(right[p], ones));
+            const uint64_t mask = open >> p & 1 ? ~(uint64_t)0 : ~(low | (uint64_t)high << 32);
+            if (!mask) continue;
+            _mm256_storeu_si256((__m256i *)lanes, _mm256_sub_epi8(left[p], begin[p]));
+            _mm256_storeu_si256((__m256i *)(lanes + 32), _mm256_sub_epi8(right[p], begin[p]));
+            masks[p * QH_RUN + t] = mask;
+            any |= 1u << p;
         }
     }
+    return any;
 }
 
-QH_AVX2 static void avx2_weighted(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                                  const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
+QH_AVX2 static unsigned avx2_weighted(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                                      const qh_probe *const *probes, size_t n_probes, uint64_t *masks,
+                                      uint8_t *distances)
 {
     switch (n_probes) { /* a count the compiler knows keeps the sums in registers */
-    case 1: avx2_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 1, masks, distances); break;
-    case 2: avx2_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 2, masks, distances); break;
-    case 3: avx2_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 3, masks, distances); break;
-    default: avx2_tiles(tiles, n_tiles, stride, n_bytes, early, probes, QH_GROUP, masks, distances);
+    case 1: return avx2_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 1, masks, distances);
+    case 2: return avx2_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 2, masks, distances);
+    case 3: return avx2_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 3, masks, distances);
+    default: return avx2_tiles(tiles, n_tiles, stride, n_bytes, early, probes, QH_GROUP, masks, distances);
     }
 }
 
@@ -173,10 +180,11 @@ QH_INLINE QH_AVX512 void avx512_planes(const uint8_t *tile, size_t from, size_t 
     }
 }
 
-QH_INLINE QH_AVX512 void avx512_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes,
-                                      size_t early, const qh_probe *const *probes, const size_t n_probes,
-                                      uint64_t *masks, uint8_t *distances, const int by_tables)
+QH_INLINE QH_AVX512 unsigned avx512_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes,
+                                          size_t early, const qh_probe *const *probes, const size_t n_probes,
+                                          uint64_t *masks, uint8_t *distances, const int by_tables)
 {
+    unsigned any = 0;
     __m512i limits[QH_GROUP];
     for (size_t p = 0; p < n_probes; p++) limits[p] = _mm512_set1_epi8((char)probes[p]->limit);
     for (size_t t = 0; t < n_tiles; t++) {
@@ -186,24 +194,31 @@ QH_INLINE QH_AVX512 void avx512_tiles(const uint8_t *tiles, size_t n_tiles, size
         for (size_t p = 0; p < n_probes; p++) sums[p] = _mm512_setzero_si512();
         avx512_planes(tile, 0, early, probes, n_probes, QH_AHEAD * stride, sums, by_tables);
         for (size_t p = 0; p < n_probes; p++) near |= _mm512_cmple_epu8_mask(sums[p], limits[p]);
-        if (near) avx512_planes(tile, early, n_bytes, probes, n_probes, QH_AHEAD * stride, sums, by_tables);
+        for (size_t p = 0; p < n_probes; p++) masks[p * QH_RUN + t] = 0;
+        if (!near) continue;
+        avx512_planes(tile, early, n_bytes, probes, n_probes, QH_AHEAD * stride, sums, by_tables);
         for (size_t p = 0; p < n_probes; p++) {
+            const uint64_t mask = _mm512_cmple_epu8_mask(sums[p], limits[p]);
+            if (!mask) continue;
             _mm512_storeu_si512(distances + (p * QH_RUN + t) * QH_TILE, sums[p]);
-            masks[p * QH_RUN + t] = _mm512_cmple_epu8_mask(sums[p], limits[p]);
+            masks[p * QH_RUN + t] = mask;
+            any |= 1u << p;
         }
     }
+    return any;
 }
 
-#define QH_AVX512_RUN(name, by_tables)                                                                                \
-    QH_AVX512 static void name(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,     \
-                               const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)    \
-    {                                                                                                                  \
-        switch (n_probes) {                                                                                            \
-        case 1: avx512_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 1, masks, distances, by_tables); break;          \
-        case 2: avx512_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 2, masks, distances, by_tables); break;          \
-        case 3: avx512_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 3, masks, distances, by_tables); break;          \
-        default: avx512_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 4, masks, distances, by_tables);                \
-        }                                                                                                              \
+#define QH_AVX512_RUN(name, by_tables)                                                                               \
+    QH_AVX512 static unsigned name(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early, \
+                                   const qh_probe *const *probes, size_t n_probes, uint64_t *masks,                  \
+                                   uint8_t *distances)                                                               \
+    {                                                                                                                \
+        switch (n_probes) {                                                                                          \
+        case 1: return avx512_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 1, masks, distances, by_tables);  \
+        case 2: return avx512_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 2, masks, distances, by_tables);  \
+        case 3: return avx512_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 3, masks, distances, by_tables);  \
+        default: return avx512_tiles(tiles, n_tiles, stride, n_bytes, early, probes, 4, masks, distances, by_tables); \
+        }                                                                                                            \
     }
 
 QH_AVX512_RUN(avx512_hamming, 0)
@@ -222,19 +237,20 @@ static unsigned neon_nearest(const uint8x16_t *sums)
     return vminvq_u8(vminq_u8(vminq_u8(sums[0], sums[1]), vminq_u8(sums[2], sums[3])));
 }
 
-static void neon_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                       const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances,
-                       int by_tables)
+QH_INLINE unsigned neon_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                              const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances,
+                              const int by_tables)
 {
+    unsigned any = 0;
     const uint8x16_t low = vdupq_n_u8(15);
     for (size_t t = 0; t < n_tiles; t++)
         for (size_t p = 0; p < n_probes; p++) {
             const uint8_t *tile = tiles + t * stride;
             uint8x16_t sums[4] = {vdupq_n_u8(0), vdupq_n_u8(0), vdupq_n_u8(0), vdupq_n_u8(0)};
             for (size_t j = 0; j < n_bytes; j++) {
-                const uint8x16_t query = vdupq_n_u8((uint8_t)probes[p]->spread[j]);
-                const uint8x16_t of_low = vld1q_u8(probes[p]->tables + j * 32);
-                const uint8x16_t of_high = vld1q_u8(probes[p]->tables + j * 32 + 16);
+                const uint8_t *table = probes[p]->tables + j * 32; /* a probe by tables has no spread bytes */
+                const uint8x16_t query = by_tables ? low : vdupq_n_u8((uint8_t)probes[p]->spread[j]);
+                const uint8x16_t of_low = vld1q_u8(table), of_high = vld1q_u8(table + 16);
                 for (int i = 0; i < 4; i++) {
                     const uint8x16_t plane = vld1q_u8(tile + j * QH_TILE + 16 * i);
                     if (by_tables) {
@@ -247,21 +263,25 @@ static void neon_tiles(const uint8_t *tiles, size_t n_tiles, size_t stride, size
                 if (j + 1 == early && neon_nearest(sums) > probes[p]->limit) break;
             }
             uint8_t *lanes = distances + (p * QH_RUN + t) * QH_TILE;
+            masks[p * QH_RUN + t] = 0;
+            if (neon_nearest(sums) > probes[p]->limit) continue;
             for (int i = 0; i < 4; i++) vst1q_u8(lanes + 16 * i, sums[i]);
-            masks[p * QH_RUN + t] = neon_nearest(sums) <= probes[p]->limit ? lanes_up_to(lanes, probes[p]->limit) : 0;
+            masks[p * QH_RUN + t] = lanes_up_to(lanes, probes[p]->limit);
+            any |= 1u << p;
         }
+    return any;
 }
 
-static void neon_hamming(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                         const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
+static unsigned neon_hamming(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                             const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
 {
-    neon_tiles(tiles, n_tiles, stride, n_bytes, early, probes, n_probes, masks, distances, 0);
+    return neon_tiles(tiles, n_tiles, stride, n_bytes, early, probes, n_probes, masks, distances, 0);
 }
 
-static void neon_weighted(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
-                          const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
+static unsigned neon_weighted(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
+                              const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances)
 {
-    neon_tiles(tiles, n_tiles, stride, n_bytes, early, probes, n_probes, masks, distances, 1);
+    return neon_tiles(tiles, n_tiles, stride, n_bytes, early, probes, n_probes, masks, distances, 1);
 }
 
 static const qh_kernel neon = {"neon", neon_hamming, neon_weighted, 1};

@@ -8,7 +8,9 @@
 #define CHUNK 64            /* queries that share a walk through the table */
 #define MAX_BITS (8 * QH_MAX_BYTES)
 #define LATER 4             /* queries ahead whose rows are fetched; twice as many: where their rows begin */
-#define DEVIATIONS 2.5      /* from the mean distance, at which a tile is looked at for leaving it early */
+#define DEVIATIONS 3.0      /* from the mean distance, at which a tile is looked at for leaving it early */
+#define WINDOW 8            /* tiles that are looked at together for a first limit; not more than QH_RUN */
+#define MOST_TURNED 12      /* first bits that are turned round for it, one at a time */
 
 /* ---- counting selection ---- */
 
@@ -228,14 +230,6 @@ static void make_probes(const qh_search *search, chunk *given)
 
 /* ---- one run of tiles ---- */
 
-static size_t rows_in_run(const qh_segment *segment, size_t first_tile, size_t *n_tiles)
-{
-    const size_t first = first_tile * QH_TILE, left = segment->n_rows - first;
-    const size_t rows = left < QH_RUN * QH_TILE ? left : QH_RUN * QH_TILE;
-    *n_tiles = (rows + QH_TILE - 1) / QH_TILE;
-    return rows;
-}
-
 static uint64_t n_ones(uint64_t x)
 {
     x -= (x >> 1) & 0x5555555555555555u;
@@ -243,37 +237,44 @@ static uint64_t n_ones(uint64_t x)
     return (((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u) >> 56;
 }
 
-/* The k-th distance of these rows alone is a limit, too, found by a pass of counting. */
-static void tighten(qh_selection *selection, const uint8_t *distances, size_t n_rows)
+static void count_lanes(size_t *counts, const uint64_t *masks, size_t n_tiles, const uint8_t *distances)
 {
-    size_t counts[256] = {0}, n = 0;
-    for (size_t i = 0; i < n_rows; i++) counts[distances[i]]++;
-    for (unsigned d = 0; d < selection->limit; d++) {
+    for (size_t t = 0; t < n_tiles; t++)
+        for (uint64_t mask = masks[t]; mask; mask &= mask - 1) counts[distances[t * QH_TILE + qh_lowest(mask)]]++;
+}
+
+/* The k-th distance of some rows alone is a limit, too; `counts` has how many stand at each distance beyond `base`. */
+static void tighten(qh_selection *selection, const size_t *counts, unsigned base)
+{
+    size_t n = 0;
+    for (unsigned d = 0; d + base < selection->limit; d++) {
         n += counts[d];
         if (n >= selection->k) {
-            set_limit(selection, d);
+            set_limit(selection, d + base);
             return;
         }
     }
 }
 
+/* Distances are `base` less than they are: that of the bytes that all rows share. */
 static int take_hits(qh_selection *selection, const qh_segment *segment, size_t number, size_t first_tile,
-                     size_t n_rows, uint64_t *masks, const uint8_t *distances)
+                     size_t n_rows, uint64_t *masks, const uint8_t *distances, unsigned base)
 {
     const size_t n_tiles = (n_rows + QH_TILE - 1) / QH_TILE;
-    uint64_t any = 0;
     if (n_rows % QH_TILE) masks[n_tiles - 1] &= ((uint64_t)1 << n_rows % QH_TILE) - 1;
-    for (size_t t = 0; t < n_tiles; t++) any |= masks[t];
-    if (!any) return QH_OK;
     if (!segment->allowed && selection->k <= n_rows) { /* not for QH_EVERYTHING */
         size_t n_hits = 0;
         for (size_t t = 0; t < n_tiles; t++) n_hits += n_ones(masks[t]);
-        if (n_hits > selection->k + 64) tighten(selection, distances, n_rows);
+        if (n_hits > selection->k + 64) {
+            size_t counts[256] = {0};
+            count_lanes(counts, masks, n_tiles, distances);
+            tighten(selection, counts, base);
+        }
     }
     for (size_t t = 0; t < n_tiles; t++)
         for (uint64_t mask = masks[t]; mask; mask &= mask - 1) {
             const int lane = qh_lowest(mask);
-            const unsigned distance = distances[t * QH_TILE + lane];
+            const unsigned distance = base + distances[t * QH_TILE + lane];
             if (distance <= selection->limit &&
                 qh_add_hit(selection, segment, number, (first_tile + t) * QH_TILE + lane, distance))
                 return QH_NO_MEMORY;
@@ -316,10 +317,8 @@ static int take_staged(const qh_search *search, qh_selection *selection, const q
 
 /* Bytes after which a tile is likely to be beyond all limits: 4 bits a byte differ between codes that have nothing to do
  * with each other, with a deviation of sqrt(2) bits. The lanes of a tile, sorted, share their first bits and leave together. */
-static size_t early_bytes(const qh_probe *const *probes, size_t n_probes, size_t n_bytes)
+static size_t early_bytes(unsigned limit, size_t n_bytes)
 {
-    double limit = 0;
-    for (size_t p = 0; p < n_probes; p++) limit = probes[p]->limit > limit ? probes[p]->limit : limit;
     for (size_t j = 1; j + 1 < n_bytes; j++) {
         const double margin = 4.0 * (double)j - limit - 0.5;
         if (margin > 0 && margin * margin >= DEVIATIONS * DEVIATIONS * 2.0 * (double)j) return j;
@@ -327,16 +326,70 @@ static size_t early_bytes(const qh_probe *const *probes, size_t n_probes, size_t
     return n_bytes;
 }
 
-/* Queries of like limits go through a tile together: it is left early only when it is beyond all of them. */
-static void sort_by_limit(const chunk *given, size_t *wanted, size_t n_wanted)
+/* Whether 64 bytes are all the same. */
+static int is_uniform(const uint8_t *plane)
 {
-    for (size_t i = 1; i < n_wanted; i++) {
-        const size_t q = wanted[i];
-        size_t j = i;
-        for (; j > 0 && given->selections[wanted[j - 1]].limit > given->selections[q].limit; j--)
-            wanted[j] = wanted[j - 1];
-        wanted[j] = q;
+    uint64_t first, word, differing = 0;
+    memcpy(&first, plane, 8);
+    for (size_t i = 8; i < QH_TILE; i += 8) {
+        memcpy(&word, plane + i, 8);
+        differing |= word ^ first;
     }
+    return !differing && first == 0x0101010101010101u * (first & 255);
+}
+
+/* Tiles that are walked together, at most `most`: those whose rows all have the same first byte, as rows that are sorted
+ * have, or those of which none is so. */
+static size_t tiles_alike(const uint8_t *tiles, size_t most, size_t stride)
+{
+    const int is_alike = is_uniform(tiles);
+    size_t n = 1;
+    for (; n < most; n++) {
+        const uint8_t *plane = tiles + n * stride;
+        if (is_uniform(plane) != is_alike || (is_alike && *plane != *tiles)) break;
+    }
+    return n;
+}
+
+/* First bytes that all rows have alike; one byte is left in any case. */
+static size_t shared_bytes(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes)
+{
+    size_t j = 0, t;
+    for (; j + 1 < n_bytes; j++) {
+        const uint8_t *plane = tiles + j * QH_TILE;
+        for (t = 0; t < n_tiles && plane[t * stride] == *plane && is_uniform(plane + t * stride); t++) continue;
+        if (t < n_tiles) break;
+    }
+    return j;
+}
+
+typedef struct { /* a query that has a chance in a run */
+    size_t query;
+    unsigned base, rest; /* its distance in the shared bytes, and what its limit leaves for the others */
+} chance;
+
+/* Queries whose limits leave the same go through a tile together: it is left early only when it is beyond all of them. */
+static size_t find_chances(const chunk *given, const uint8_t *is_wanted, const uint8_t *tile, size_t n_shared,
+                           chance *sorted)
+{
+    chance found[CHUNK];
+    uint8_t starts[258] = {0};
+    size_t n = 0;
+    for (size_t q = 0; q < given->n_queries; q++) {
+        const unsigned limit = given->selections[q].limit;
+        unsigned base = 0;
+        if (!is_wanted[q]) continue;
+        for (size_t j = 0; j < n_shared; j++) {
+            const uint8_t byte = tile[j * QH_TILE], *table = given->probes[q].tables + 32 * j;
+            base += table[byte & 15] + table[16 + (byte >> 4)];
+        }
+        if (base > limit) continue;
+        found[n] = (chance){q, base, limit - base < 255 ? limit - base : 255};
+        starts[found[n++].rest + 1]++;
+    }
+    for (size_t rest = 1; rest < 257; rest++) starts[rest] = (uint8_t)(starts[rest] + starts[rest - 1]);
+    for (size_t i = 0; i < n; i++) sorted[starts[found[i].rest]++] = found[i];
+    return n;
 }
 
 static int scan_segment(const qh_search *search, chunk *given, size_t number, const uint8_t *is_wanted)
@@ -346,29 +399,39 @@ static int scan_segment(const qh_search *search, chunk *given, size_t number, co
     const int is_staged = search->stage || search->n_bytes > QH_NARROW;
     uint64_t masks[QH_GROUP * QH_RUN];
     uint8_t distances[QH_GROUP * QH_RUN * QH_TILE];
-    size_t wanted[CHUNK], n_wanted = 0;
+    chance chances[CHUNK];
     make_probes(search, given);
-    for (size_t q = 0; q < given->n_queries; q++)
-        if (is_wanted[q]) wanted[n_wanted++] = q;
-    for (size_t first = 0; first < all_tiles; first += QH_RUN) {
-        size_t n_tiles, n_rows = rows_in_run(segment, first, &n_tiles);
-        if (first % (8 * QH_RUN) == 0) sort_by_limit(given, wanted, n_wanted);
-        for (size_t from = 0; from < n_wanted; from += QH_GROUP) {
-            const size_t n_probes = n_wanted - from < QH_GROUP ? n_wanted - from : QH_GROUP;
+    for (size_t first = 0, n_tiles; first < all_tiles; first += n_tiles) {
+        const uint8_t *tiles = segment->tiles + first * stride;
+        const size_t left = all_tiles - first, most = left < QH_RUN ? left : QH_RUN;
+        n_tiles = is_staged ? most : tiles_alike(tiles, most, stride);
+        const size_t n_rows = n_tiles < left ? n_tiles * QH_TILE : segment->n_rows - first * QH_TILE;
+        const size_t n_shared = is_staged ? 0 : shared_bytes(tiles, n_tiles, stride, search->n_bytes);
+        const size_t n_left = search->n_bytes - n_shared;
+        const size_t n_chances = find_chances(given, is_wanted, tiles, n_shared, chances);
+        for (size_t from = 0; from < n_chances; from += QH_GROUP) {
+            const size_t n_probes = n_chances - from < QH_GROUP ? n_chances - from : QH_GROUP;
+            const chance *taken = chances + from;
+            qh_probe parts[QH_GROUP];
             const qh_probe *probes[QH_GROUP];
+            unsigned any = 0;
             for (size_t p = 0; p < n_probes; p++) {
-                const size_t q = wanted[from + p];
-                given->probes[q].limit = given->selections[q].limit < 255 ? given->selections[q].limit : 255;
-                probes[p] = &given->probes[q];
+                const qh_probe *whole = &given->probes[taken[p].query];
+                parts[p] = (qh_probe){whole->spread + n_shared, whole->tables + 32 * n_shared, taken[p].rest};
+                probes[p] = &parts[p];
             }
             if (!is_staged)
-                search->kernel->hamming(segment->tiles + first * stride, n_tiles, stride, search->n_bytes,
-                                        early_bytes(probes, n_probes, search->n_bytes), probes, n_probes, masks, distances);
+                any = search->kernel->hamming(tiles + n_shared * QH_TILE, n_tiles, stride, n_left,
+                                              early_bytes(taken[n_probes - 1].rest, n_left), probes, n_probes, masks,
+                                              distances);
             for (size_t p = 0; p < n_probes; p++) {
-                qh_selection *selection = &given->selections[wanted[from + p]];
-                const int problem = is_staged ? take_staged(search, selection, probes[p], number, first, n_tiles, n_rows)
-                                              : take_hits(selection, segment, number, first, n_rows,
-                                                          masks + p * QH_RUN, distances + p * QH_RUN * QH_TILE);
+                qh_selection *selection = &given->selections[taken[p].query];
+                int problem = QH_OK;
+                if (is_staged)
+                    problem = take_staged(search, selection, probes[p], number, first, n_tiles, n_rows);
+                else if (any >> p & 1)
+                    problem = take_hits(selection, segment, number, first, n_rows, masks + p * QH_RUN,
+                                        distances + p * QH_RUN * QH_TILE, taken[p].base);
                 if (problem) return problem;
             }
         }
@@ -391,23 +454,66 @@ size_t qh_home_tile(const qh_segment *segment, size_t n_bytes, const uint8_t *qu
     return low;
 }
 
-/* A first limit, from the codes that stand around the query in lexicographic order and share its first bits. */
+static int by_place(const void *a, const void *b)
+{
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Bits to turn round: none for bands, which find near codes by themselves, and few where a scan is soon done. */
+static size_t n_turned(const qh_segment *segment)
+{
+    const size_t n = segment->n_rows / (128 * WINDOW * QH_TILE);
+    return segment->bands ? 0 : n < MOST_TURNED ? n : MOST_TURNED;
+}
+
+/* Where the codes stand that share the query's first bits, all or all but one; rising, some of them twice. */
+static size_t find_windows(const qh_segment *segment, size_t n_bytes, const uint8_t *query, size_t *places)
+{
+    const size_t most = n_turned(segment);
+    size_t n = 0;
+    uint8_t turned[QH_MAX_BYTES];
+    memcpy(turned, query, n_bytes);
+    places[n++] = qh_home_tile(segment, n_bytes, query);
+    while (n <= most && n <= 8 * n_bytes) {
+        const size_t bit = n - 1;
+        turned[bit / 8] ^= (uint8_t)(128 >> bit % 8);
+        places[n++] = qh_home_tile(segment, n_bytes, turned);
+        turned[bit / 8] ^= (uint8_t)(128 >> bit % 8);
+    }
+    qsort(places, n, sizeof *places, by_place);
+    return n;
+}
+
+/* A first limit, from codes that stand, in lexicographic order, where near ones are likely. */
 static void seed_limit(const qh_search *search, chunk *given, size_t number)
 {
     const qh_segment *segment = &search->segments[number];
-    const size_t stride = search->n_bytes * QH_TILE;
+    const size_t stride = search->n_bytes * QH_TILE, n_whole = segment->n_rows / QH_TILE; /* whole tiles */
+    const size_t n_tiles = n_turned(segment) ? WINDOW : QH_RUN;
     uint64_t masks[QH_RUN];
     uint8_t distances[QH_RUN * QH_TILE];
+    size_t places[MOST_TURNED + 1];
     if (segment->allowed || segment->n_rows < 4 * QH_RUN * QH_TILE || search->n_bytes > QH_NARROW) return;
     make_probes(search, given);
     for (size_t q = 0; q < given->n_queries; q++) {
-        const qh_probe *probe = &given->probes[q];
-        const size_t home = qh_home_tile(segment, search->n_bytes, given->queries + q * search->n_bytes);
-        const size_t last = segment->n_rows / QH_TILE - QH_RUN; /* only whole tiles are looked at */
-        const size_t first = home < QH_RUN / 2 ? 0 : home - QH_RUN / 2 < last ? home - QH_RUN / 2 : last;
-        search->kernel->hamming(segment->tiles + first * stride, QH_RUN, stride, search->n_bytes, search->n_bytes,
-                                &probe, 1, masks, distances);
-        tighten(&given->selections[q], distances, QH_RUN * QH_TILE);
+        const size_t n_places = find_windows(segment, search->n_bytes, given->queries + q * search->n_bytes, places);
+        qh_probe part = given->probes[q];
+        const qh_probe *probe = &part;
+        size_t counts[256] = {0}, next = 0; /* next: no row is counted twice */
+        for (size_t i = 0; i < n_places; i++) {
+            const size_t begin = places[i] < n_tiles / 2 ? 0 : places[i] - n_tiles / 2;
+            const size_t first = begin > next ? begin : next;
+            const size_t end = begin + n_tiles < n_whole ? begin + n_tiles : n_whole;
+            if (first >= end) continue;
+            next = end;
+            part.limit = given->selections[q].limit < 255 ? given->selections[q].limit : 255;
+            if (!search->kernel->hamming(segment->tiles + first * stride, end - first, stride, search->n_bytes,
+                                         search->n_bytes, &probe, 1, masks, distances))
+                continue;
+            count_lanes(counts, masks, end - first, distances);
+            tighten(&given->selections[q], counts, 0);
+        }
     }
 }
 

@@ -83,12 +83,13 @@ def report_bench(
     html: Annotated[
         Path | None, typer.Option("--html", help="Page to write; by default report.html in the folder.")
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Results to write; by default results.json in the folder.")
+    results: Annotated[
+        Path | None, typer.Option("--results", help="Results to write; by default results.json in the folder.")
     ] = None,
     jobs: JobsOption = 1,
     quick: QuickOption = False,
     smoke: SmokeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure the stored runs; write all results as JSON and a page with tables and charts.
 
@@ -108,19 +109,21 @@ def report_bench(
     profile = _profile(quick, smoke) or (found[0] if found else "")
     panel = read_panel(source / COPIES[profile] if source.is_dir() else source, profile)
     folder = source if source.is_dir() else panel.runs_folder()
-    page, results = html or folder / "report.html", json_file or folder / "results.json"
+    page, stored = html or folder / "report.html", results or folder / "results.json"
     if not folder.is_dir():
         raise ParameterError(f"there is no folder {folder} with runs; do `quorumhash bench run {source}` first.")
     require_writable(page)
-    require_writable(results)
+    require_writable(stored)
     with task_bar(True, len(panel.settings()), "measuring") as done:
         scores = measure_panel(panel, folder, jobs, done)
     if not scores.measured:
         raise ParameterError(f"{folder} holds no run of {panel.path}; do `quorumhash bench run` first.")
-    with replacing(results) as file:
+    with replacing(stored) as file:
         file.write((json.dumps(as_plain(scores)) + "\n").encode())
     write_report(page, panel_report(scores))
-    typer.echo(f"Wrote {page} and {results}: {len(scores.measured)} of {len(panel.settings())} runs.")
+    n_measured, n_planned = len(scores.measured), len(panel.settings())
+    facts = {"page": str(page), "results": str(stored), "measured": n_measured, "runs": n_planned}
+    say(as_json, facts, f"Wrote {page} and {stored}: {n_measured} of {n_planned} runs.")
 
 
 @bench.command("paper")
@@ -134,6 +137,7 @@ def paper_bench(
     stored: Annotated[bool, typer.Option("--stored", help="Run nothing; measure what is stored.")] = False,
     jobs: JobsOption = 1,
     smoke: SmokeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run the paper's experiments, write their results, one JSON file each, and a page with its numbers beside ours.
 
@@ -151,6 +155,7 @@ def paper_bench(
     from quorumhash.report import write_report
 
     make_folder(results)
+    written: list[dict[str, Any]] = []
     for path in files:
         whole = read_panel(path, _profile(False, smoke))
         panel = whole.only(grid) if grid else whole
@@ -161,15 +166,19 @@ def paper_bench(
         with task_bar(True, len(settings), "measuring") as done:
             scores = measure_panel(panel, folder, jobs, done)
         for experiment, result in paper_results(scores, whole, f"quorumhash bench paper {_shown(path)}").items():
-            old = results / f"{experiment}_{path.stem}.json"
-            if grid and old.is_file():  # what other grids gave stays
-                result = merged(json.loads(old.read_text(encoding="utf-8")), result, whole)
-            with replacing(results / f"{experiment}_{path.stem}.json") as file:
+            target = results / f"{experiment}_{path.stem}.json"
+            if grid and target.is_file():  # what other grids gave stays
+                result = merged(json.loads(target.read_text(encoding="utf-8")), result, whole)
+            with replacing(target) as file:
                 file.write((json.dumps(result, separators=(",", ":")) + "\n").encode())
-            typer.echo(f"Wrote {experiment}_{path.stem}.json: {len(result['rows'])} of {result['planned']} rows.")
+            written.append({"file": str(target), "rows": len(result["rows"]), "planned": result["planned"]})
+            if not as_json:  # hours may lie between two files
+                typer.echo(f"Wrote {target.name}: {len(result['rows'])} of {result['planned']} rows.")
     if html is not None:
         write_report(html, paper_report(stored_results(results)))
-        typer.echo(f"Wrote {html}.")
+    facts = {"results": written, "page": None if html is None else str(html)}
+    if as_json or html is not None:
+        say(as_json, facts, f"Wrote {html}.")
 
 
 @bench.command("list")

@@ -84,6 +84,14 @@ class Engine(ABC):
         """All rows as the caller gets them who gave this matrix: a host array; on a device, tensors for tensors."""
         return self.get(rows)
 
+    def put_blocks(self, blocks: Sequence[npt.NDArray[Any]]) -> Rows:
+        """Rows that lie in blocks of this engine's size already; they stay the caller's."""
+        return self.put(np.concatenate(blocks))
+
+    def get_blocks(self, rows: Rows) -> list[npt.NDArray[Any]]:
+        """All rows as host arrays, in as many as cost nothing."""
+        return [self.get(rows)]
+
     @property
     def rows_at_once(self) -> int | None:
         """Rows whose results may be held at a time where they are not needed together; None: any number."""

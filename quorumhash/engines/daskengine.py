@@ -87,7 +87,7 @@ class DaskEngine(Engine):
         self._depth = 0
         self._sent: dict[str, Any] = {}  # futures of matrices that went to every block, by content
         self._put: dict[int, tuple[Any, Held]] = {}  # rows of the driver, by identity; the matrix is kept beside them
-        self._lengths: dict[Any, Any] = {}  # what came of a first partition, by function and kinds of arguments
+        self._lengths: dict[Any, Any] = {}  # of what a function made of a first partition, by it and types
 
     def __enter__(self) -> DaskEngine:
         """Connect, or start the workers; inside another `with` of the same engine nothing happens."""
@@ -132,10 +132,8 @@ class DaskEngine(Engine):
                 f"address that it prints ({type(error).__name__})."
             ) from error
         except RuntimeError as error:
-            raise EngineError(
-                "the worker processes did not start: each loads the calling script anew, so put what it does under "
-                "`if __name__ == '__main__':`."
-            ) from error
+            advice = "each loads the calling script anew, so put what it does under `if __name__ == '__main__':`"
+            raise EngineError(f"the worker processes did not start: {advice}.") from error
 
     def put(self, matrix: Any) -> Rows:
         """Cut into partitions; rows of files are read by the workers, others are sent when they are first walked."""
@@ -158,11 +156,7 @@ class DaskEngine(Engine):
         return np.concatenate(self._gathered(self._submitted(column_of, held.partitions, [held.column])))
 
     def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
-        """Apply a function to every partition, and do not wait for it.
-
-        How many arrays a function gives, and whether of rows or of facts about blocks, is asked of the first partition,
-        once for a function and the kinds of its arguments: a solver that calls it again waits for nothing here.
-        """
+        """Apply a function to every partition; only what comes of the first one is waited for, and that only once."""
         walk, walked, given = self._walk(function, arguments, reuse)
         futures = self._submitted(map_partition, *given, walk=walk)
         seen = function, tuple(map(type, arguments)), walked.n_rows, walked.block_rows
@@ -230,7 +224,7 @@ class DaskEngine(Engine):
         """An argument that goes to every block: itself where it is small, else a future, the same for the same."""
         if array_bytes(value) <= SMALL_BYTES:
             return value
-        key = f"whole-{_tokenize(value)}"
+        key = str(self._distributed.client.tokenize(value))
         if key not in self._sent:
             while len(self._sent) >= N_CACHED:
                 del self._sent[next(iter(self._sent))]
@@ -294,12 +288,6 @@ def _load_distributed() -> Any:
             "the engine 'dask' needs dask.distributed, which is not installed: pip install 'quorumhash[dask]'."
         ) from error
     return distributed
-
-
-def _tokenize(value: Any) -> str:
-    from dask.base import tokenize
-
-    return str(tokenize(value))
 
 
 def _large_tasks() -> Any:

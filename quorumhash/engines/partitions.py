@@ -79,8 +79,8 @@ def column_of(part: Any, column: int | None) -> npt.NDArray[Any]:
     """The rows of a partition, or of one of the arrays that a function made of it."""
     if isinstance(part, Shard):
         return dense_rows(part.files, part.bounds)
-    values: npt.NDArray[Any] = part if column is None else part[column]
-    return values
+    values: Any = part if column is None else part[column]
+    return np.concatenate(values) if isinstance(values, list) else values
 
 
 def take_partition(part: Any, column: int | None, positions: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
@@ -91,11 +91,11 @@ def take_partition(part: Any, column: int | None, positions: npt.NDArray[np.intp
 
 
 def map_partition(*given: Any, walk: Walk) -> Any:
-    """Arrays of a partition's rows: one, or a tuple of them."""
+    """Blocks of a partition's rows: a list, or a tuple of lists; joined, they would be copied again by each verb."""
     with _worker_engine(walk.engine, walk.block_rows) as engine:
         arguments, reuse = _walked(engine, walk, given)
         made = engine.map_rows(walk.function, *arguments, reuse=reuse)
-        return tuple(map(engine.get, made)) if isinstance(made, tuple) else engine.get(made)
+        return tuple(map(engine.get_blocks, made)) if isinstance(made, tuple) else engine.get_blocks(made)
 
 
 def sum_partition(*given: Any, walk: Walk) -> Any:
@@ -107,15 +107,20 @@ def sum_partition(*given: Any, walk: Walk) -> Any:
 def _walked(engine: Engine, walk: Walk, given: Sequence[Any]) -> tuple[list[Any], list[Rows]]:
     """The arguments as the worker's engine takes them; it copies what may be overwritten, for it was put."""
     arguments = [
-        engine.put(column_of(value, column)) if is_rows else value
+        _rows(engine, value, column) if is_rows else value
         for value, column, is_rows in zip(given, walk.columns, walk.is_rows, strict=True)
     ]
     return arguments, [a for a, is_reused in zip(arguments, walk.is_reused, strict=True) if is_reused]
 
 
+def _rows(engine: Engine, part: Any, column: int | None) -> Rows:
+    made = part if column is None else part[column]
+    return engine.put_blocks(made) if isinstance(made, list) else engine.put(column_of(part, column))
+
+
 def lengths_of(made: Any) -> Any:
-    """How many rows came of a partition, of each array where there are several."""
-    return tuple(map(len, made)) if isinstance(made, tuple) else len(made)
+    """How many rows came of a partition, of each list of blocks where there are several."""
+    return tuple(map(lengths_of, made)) if isinstance(made, tuple) else sum(map(len, made))
 
 
 def added(parts: list[Any]) -> Any:

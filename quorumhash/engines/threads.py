@@ -65,6 +65,13 @@ class _Made(Rows):
         return block
 
 
+class _Lent(_Made):
+    """Blocks that remain another's: who wants to write into one gets a copy."""
+
+    def hand_over(self, i: int) -> npt.NDArray[Any]:
+        return np.array(self.block(i))
+
+
 class ThreadsEngine(Engine):
     """Walk row blocks on a pool of threads.
 
@@ -139,8 +146,16 @@ class ThreadsEngine(Engine):
 
     def get(self, rows: Rows) -> npt.NDArray[Any]:
         """All rows as one array."""
+        return np.concatenate(self.get_blocks(rows))
+
+    def put_blocks(self, blocks: Sequence[npt.NDArray[Any]]) -> Rows:
+        """Keep references."""
+        return _Lent(list(blocks))
+
+    def get_blocks(self, rows: Rows) -> list[npt.NDArray[Any]]:
+        """The blocks, uncopied."""
         held = _own(rows)
-        return np.concatenate([held.block(i) for i in range(held.n_blocks)])
+        return [held.block(i) for i in range(held.n_blocks)]
 
     def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
         """Apply a function to every block, the blocks in parallel."""

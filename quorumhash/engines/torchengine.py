@@ -21,7 +21,7 @@ from quorumhash.errors import MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows
 from quorumhash.tensors import host_array, is_tensor
 
-SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 131_072  # rows, on a device: every block costs the host some hundred calls
+SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 262_144  # rows, on a device: every block costs the host some hundred calls
 # a row in work at most: its features some four times over, and kernels, ties to 3,000 landmarks or targets; float64
 ROW_COPIES, ROW_NUMBERS = 4, 8192
 BLOCKS_AT_ONCE = 2  # where results are needed a part at a time
@@ -39,7 +39,7 @@ class TorchEngine(Engine):
     device : str
         "cpu", "cuda" or "cuda:0", "cuda:1", ...
     block_rows : int, optional
-        Rows per block; where not given, as many as the memory budget allows, up to 131,072 (on "cpu" as many as the
+        Rows per block; where not given, as many as the memory budget allows, up to 262,144 (on "cpu" as many as the
         threads engine takes).
     memory_budget : int, optional
         Bytes of device memory to take beyond what is in use already; default: half of what is free. Rows made by

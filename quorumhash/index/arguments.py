@@ -50,6 +50,13 @@ def checked_codes(codes: npt.ArrayLike, n_bits: int, name: str) -> Bytes:
     return np.ascontiguousarray(values)
 
 
+def running_ids(start: int, n_items: int) -> Ids:
+    """Whole numbers from `start` on, (n_items,), as ids of items that were given none."""
+    if start + n_items > 2**63:
+        raise ParameterError(f"running ids must be below {2**63}, got {start:,} as the next; give ids.")
+    return np.arange(start, start + n_items, dtype=np.int64)
+
+
 def checked_scores(scores: npt.NDArray[Any], n_bits: int) -> Scores:
     """Real scores (q, n_bits), finite; those of one query (n_bits,) are a row of their own."""
     values = scores[None] if scores.ndim == 1 else scores

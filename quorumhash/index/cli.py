@@ -9,7 +9,7 @@ import typer
 
 from quorumhash.errors import ParameterError
 from quorumhash.printing import JsonOption, say
-from quorumhash.progress import task_bar, waiting_bar
+from quorumhash.progress import count_bar, task_bar, waiting_bar
 
 if TYPE_CHECKING:
     from quorumhash.index.matches import Matches, Neighbourhoods
@@ -44,7 +44,8 @@ def add_codes(
     Example: quorumhash index add items.qhx codes.npy --model items.qh
     """
     from quorumhash.index.adapters import open_store
-    from quorumhash.index.hamming import HammingIndex
+    from quorumhash.index.arguments import running_ids
+    from quorumhash.index.store import SegmentFile
     from quorumhash.viewfiles import read_array
 
     target, file = _target(words, store)
@@ -59,8 +60,9 @@ def add_codes(
     else:
         if not wanted and codes.ndim == 2 and not Path(target).exists():
             wanted = 8 * codes.shape[1]
-        with waiting_bar(True, "index add"), HammingIndex.open(target, wanted) as items:
-            items.add(codes, names, model=hasher)
+        with count_bar(len(codes), "index add", "codes") as done, SegmentFile(target, wanted) as items:
+            names = running_ids(items.next_id(), len(codes)) if names is None else names
+            items.append(codes, names, hasher.fingerprint() if hasher else "", done=done)
             facts = {"index": target, "added": len(codes), "items": len(items)}
     say(as_json, facts, f"Added {len(codes)} codes to {target}: {facts['items']} items.")
 
@@ -78,7 +80,7 @@ def remove_items(
     Example: quorumhash index remove items.qhx ids.npy
     """
     from quorumhash.index.adapters import open_store
-    from quorumhash.index.hamming import HammingIndex
+    from quorumhash.index.store import SegmentFile
     from quorumhash.viewfiles import read_array
 
     target, file = _target(words, store)
@@ -89,7 +91,7 @@ def remove_items(
             target, left = opened.name, len(opened)
     else:
         _require_index(target)
-        with waiting_bar(True, "index remove"), HammingIndex.open(target) as items:
+        with waiting_bar(True, "index remove"), SegmentFile(target) as items:
             items.remove(ids)
             left = len(items)
     facts = {"store" if store else "index": target, "removed": len(ids), "items": left}

@@ -89,7 +89,8 @@ class HammingIndex(Items):
     ) -> HammingIndex:
         """An index in a durable file: what a call that returned has changed survives kill -9.
 
-        `n_bits` is needed for a new file. One process writes; many may read beside it.
+        `n_bits` is needed for a new file. One process writes; many may read beside it. Items are read and checked when
+        they are first needed, as they were when the file was opened.
         """
         from quorumhash.index.store import SegmentFile  # sqlite3 is loaded for durable files only
 

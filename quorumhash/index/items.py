@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,33 +11,49 @@ import numpy.typing as npt
 
 from quorumhash.codes import Bytes, n_bytes
 from quorumhash.errors import ParameterError
-from quorumhash.index.arguments import checked_codes, checked_ids, fingerprint_of
+from quorumhash.index.arguments import checked_codes, checked_ids, fingerprint_of, running_ids
 from quorumhash.index.codetable import CodeTable, Ids
 from quorumhash.index.journal import Journal
 
 
 class Items:
-    """What every index can do with its items."""
+    """What every index can do with its items; those of a file are read when they are first needed."""
 
     def __init__(self, n_bits: int, deduplicate: bool, journal: Journal | None) -> None:
         self.n_bits = n_bits
         self.model = ""  # fingerprint of the model whose codes these are
-        self._table = CodeTable(n_bytes(n_bits), deduplicate)
+        self._deduplicate = deduplicate
         self._journal = journal
         self._is_closed = False
-        if journal is not None:
-            self._load(journal)
+        self._turn = threading.Lock()
+        self._held: CodeTable | None = None  # None: still in the file
+        if journal is None:
+            self._held = self._new_table()
+        else:
+            self.model = journal.model
 
-    def _load(self, journal: Journal) -> None:
-        table = CodeTable(self._table.n_bytes, self._table.deduplicate)
-        table.add(*journal.load())
-        self._table, self.model = table, journal.model
+    def _new_table(self) -> CodeTable:
+        return CodeTable(n_bytes(self.n_bits), self._deduplicate)
+
+    @property
+    def _table(self) -> CodeTable:
+        if self._held is None:
+            with self._turn:
+                if self._held is None and self._journal is not None:
+                    self._load(self._journal, newest=False)
+        assert self._held is not None
+        return self._held
+
+    def _load(self, journal: Journal, newest: bool) -> None:
+        table = self._new_table()
+        table.add(*journal.load(newest))
+        self._held, self.model = table, journal.model
 
     def refresh(self) -> bool:
         """Take over what another process has written to the file since; whether there was anything."""
         if self._journal is None or not self._journal.refresh():
             return False
-        self._load(self._journal)
+        self._load(self._journal, newest=True)
         return True
 
     def close(self) -> None:
@@ -44,7 +61,7 @@ class Items:
         if self._journal is not None:
             self._journal.close()
         self._is_closed = True
-        self._table = CodeTable(self._table.n_bytes)
+        self._held = self._new_table()
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +72,7 @@ class Items:
         self.close()
 
     def __len__(self) -> int:
-        return len(self._table)
+        return self._journal.n_seen if self._held is None and self._journal is not None else len(self._table)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_bits={self.n_bits}, {len(self):,} items)"
@@ -68,7 +85,7 @@ class Items:
     def items(self) -> tuple[Bytes, Ids]:
         """All codes (n, n_bytes) and ids (n,), ids rising: what `add` of another index or store takes."""
         self._require_open()
-        parts = [(np.empty((0, self._table.n_bytes), np.uint8), np.empty(0, np.int64)), *self._table.items()]
+        parts = [(np.empty((0, n_bytes(self.n_bits)), np.uint8), np.empty(0, np.int64)), *self._table.items()]
         codes, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         order = np.argsort(ids)
         return codes[order], ids[order]
@@ -87,7 +104,7 @@ class Items:
             The hasher that made the codes, or its fingerprint; remembered, and codes of another one are refused.
         """
         rows, fingerprint = self._writable(codes), self._checked_model(model)
-        names = self._running_ids(len(rows)) if ids is None else checked_ids(ids, len(rows))
+        names = running_ids(self._table.next_id, len(rows)) if ids is None else checked_ids(ids, len(rows))
         there = self._table.contains(names)
         if there.any():
             raise ParameterError(
@@ -121,17 +138,12 @@ class Items:
         self._require_open()
         if self._journal is not None:
             self._journal.compact()
-        self._table.compact()
+        if self._held is not None:
+            self._held.compact()
 
     def _writable(self, codes: npt.ArrayLike) -> Bytes:
         self._require_open()
         return checked_codes(codes, self.n_bits, "codes")
-
-    def _running_ids(self, n_items: int) -> Ids:
-        start = self._table.next_id
-        if start + n_items > 2**63:
-            raise ParameterError(f"running ids must be below {2**63}, got {start:,} as the next; give ids.")
-        return np.arange(start, start + n_items, dtype=np.int64)
 
     def _require_open(self) -> None:
         if self._is_closed:

@@ -20,8 +20,12 @@ class Journal(Protocol):
     def model(self) -> str:
         """Fingerprint of the model whose codes it holds; "" when none was told."""
 
-    def load(self) -> tuple[Codes, Ids]:
-        """All items."""
+    @property
+    def n_seen(self) -> int:
+        """Items when it was opened, or last loaded."""
+
+    def load(self, newest: bool = True) -> tuple[Codes, Ids]:
+        """All items; with newest=False those of when it was opened, or last loaded."""
 
     def append(self, codes: Codes, ids: Ids, model: str = "") -> None:
         """Add items under new ids."""
@@ -33,7 +37,7 @@ class Journal(Protocol):
         """Take items away."""
 
     def refresh(self) -> bool:
-        """Whether another process has changed the items since they were loaded."""
+        """Whether another process has changed the items since it was opened, or last loaded."""
 
     def compact(self) -> None:
         """Make the file small."""

@@ -26,12 +26,13 @@ class SegmentReader:
         self.path, self.readonly = Path(path), readonly
         self._target = Path(os.path.realpath(path))
         self._process, self._turn = os.getpid(), threading.RLock()
-        self._seen = b""  # seal of the head that was loaded last
+        self._seen: Head | None = None  # of the items that were loaded last, or could have been when it was opened
         self._connection: sqlite3.Connection | None = None
 
     def _connect(self) -> Head:
         self._connection = connect(self._target, self.readonly)
-        return self._head()
+        self._seen = self._head()
+        return self._seen
 
     @property
     def model(self) -> str:
@@ -43,21 +44,37 @@ class SegmentReader:
         with self._reading():
             return self._head().n_items
 
-    def load(self) -> tuple[Codes, Ids]:
-        """Every item that is there: codes uint8 (n, width) and ids int64 (n,), every byte checked."""
-        with self._reading():
-            self._seen = self._head().seal()
-            return self._items()
+    @property
+    def n_seen(self) -> int:
+        """Items when it was opened, or last loaded."""
+        return 0 if self._seen is None else self._seen.n_items
 
-    def _items(self) -> tuple[Codes, Ids]:
+    def load(self, newest: bool = True) -> tuple[Codes, Ids]:
+        """Every item that is there: codes uint8 (n, width) and ids int64 (n,), every byte checked.
+
+        With newest=False those that were there when it was opened, or last loaded, unless it was compacted meanwhile.
+        """
+        with self._reading():
+            head, seen = self._head(), self._seen
+            if not newest and self.readonly and seen is not None and seen.generation == head.generation:
+                return self._items(seen)
+            found = self._items()
+            self._seen = head
+            return found
+
+    def _items(self, seen: Head | None = None) -> tuple[Codes, Ids]:
+        """The items now; or those under an earlier head: until a compaction, segments are only put behind others."""
         head = self._head()
-        rows = self._sql("SELECT number, kind, ids, codes, chain FROM segments ORDER BY number")
-        return replay(parse_segments(rows, head), head)
+        text = "SELECT number, kind, ids, codes, chain FROM segments {} ORDER BY number"
+        if seen is None or seen == head:  # all of them: one too many is damage
+            return replay(parse_segments(self._sql(text.format("")), head), head)
+        rows = self._sql(text.format("WHERE number < ?"), (seen.n_segments,))
+        return replay(parse_segments(rows, seen), seen)
 
     def refresh(self) -> bool:
-        """Whether a batch was committed since `load`, which then gives it."""
+        """Whether a batch was committed since it was opened, or since `load`, which then gives it."""
         with self._reading():
-            return self._head().seal() != self._seen
+            return self._head() != self._seen
 
     def info(self) -> dict[str, Any]:
         """Facts about the file, name -> value; reads its head only."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -82,13 +82,25 @@ class SegmentFile(SegmentReader):
             )
         self._no_codes = np.empty((0, n_bytes(self.n_bits)), dtype=np.uint8)  # of a segment of removals
 
-    def append(self, codes: npt.ArrayLike, ids: npt.ArrayLike, model: str = "") -> None:
-        """Add items (n, width) under new ids (n,), all or none; `model` is remembered, another one refused."""
+    def append(
+        self, codes: npt.ArrayLike, ids: npt.ArrayLike, model: str = "", *, done: Callable[[int], None] | None = None
+    ) -> None:
+        """Add items (n, width) under new ids (n,), all or none; `model` is remembered, another one refused.
+
+        `done` is called with the number of items of every segment that is written.
+        """
         rows, names = self._checked(codes, ids)
         with self._writing():
             known = self._require_ids(names, are_new=True)
-            self._put([*split(ADDED, names, rows)], self._head_for(model))
+            self._put(split(ADDED, names, rows), self._head_for(model), done)
         self._known = known and known.with_added(names)
+
+    def next_id(self) -> int:
+        """The number after the largest id; 0 where there is no item."""
+        with self._reading():
+            ids = self._items()[1]
+        self._known = IdSet(ids)
+        return int(ids.max(initial=-1)) + 1
 
     def remove(self, ids: npt.ArrayLike) -> None:
         """Take items away by id, all or none."""
@@ -154,7 +166,7 @@ class SegmentFile(SegmentReader):
             )
         return dataclasses.replace(head, model=head.model or model)
 
-    def _put(self, segments: list[Segment], head: Head) -> None:
+    def _put(self, segments: Iterable[Segment], head: Head, done: Callable[[int], None] | None = None) -> None:
         """Write segments behind those there, and the head that states them."""
         number, chain, n_items, n_rows = head.n_segments, head.chain, head.n_items, head.n_rows
         for segment in segments:
@@ -162,6 +174,8 @@ class SegmentFile(SegmentReader):
             self._sql("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", segment.row(number, chain))
             n_items += len(segment.ids) if segment.kind == ADDED else -len(segment.ids)
             n_rows, number = n_rows + len(segment.codes), number + 1
+            if done is not None:
+                done(len(segment.ids))
         head = dataclasses.replace(head, n_segments=number, n_items=n_items, n_rows=n_rows, chain=chain)
         self._sql("INSERT OR REPLACE INTO head VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", head.row())
 
@@ -172,7 +186,9 @@ class SegmentFile(SegmentReader):
         known = self._known or IdSet(self._items()[1])
         wrong = ids[known.has(ids) == are_new]
         if len(wrong):
-            found, advice = ("already", "replace it, or give another id") if are_new else ("not", "append it first")
+            found, advice = (
+                ("already", "remove it first, or give another id") if are_new else ("not", "append it first")
+            )
             raise ParameterError(f"id {wrong[0]} is {found} in the index file {self.path}; {advice}.")
         return known
 
