@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from figures_table import SHOWN, results, table
+from figures_table import RECALL, SHOWN, results, table
 
 
 def fit_scaling() -> str:
@@ -49,6 +49,21 @@ def labels() -> str:
     return table(header, rows) + f"\n{report['what']}. `{report['command']}`\n"
 
 
+def view_worth() -> str:
+    """Automatic worth of views as a multiple of equal worth in its worst cell, and of the best view or pair."""
+    report, rows = results("view_worth"), []
+    kinds: list[str] = []
+    for name, found in report["datasets"].items():
+        for objective, metric in (("groups", "MAP"), ("neighbours", SHOWN[RECALL[name]])):
+            cells = {c.split()[1]: v for c, v in found["verdicts"].items() if c.startswith(f"{objective} ")}
+            kinds = [kind for kind, verdict in cells.items() if "best_subset" in verdict]
+            worst = min(cells, key=lambda kind: cells[kind]["to_equal"])
+            subsets = [f"{cells[k]['to_best_subset']:.3f} ({cells[k]['best_subset']})" for k in kinds]
+            rows.append([f"{name}, {objective}, {metric}", f"{cells[worst]['to_equal']:.3f} ({worst})", *subsets])
+    header = ["auto as a multiple of", "equal worth, worst cell", *(f"best view or pair, {kind}" for kind in kinds)]
+    return table(header, rows) + f"\n{report['what']}. `{report['command']}`\n"
+
+
 def quorum_cost() -> str:
     report = results("quorum_cost")
     keys = ("rows", "itq_fit", "neighbours_fit", "groups_fit", "itq_encode", "neighbours_encode", "groups_encode")
@@ -89,6 +104,7 @@ FIGURES = {
     "rmvh_ablation": rmvh_ablation,
     "quorum_ablation": quorum_ablation,
     "labels": labels,
+    "view_worth": view_worth,
     "quorum_cost": quorum_cost,
     "picture_features": picture_features,
 }

@@ -91,13 +91,18 @@ def repaired_coordinates(judge: Judge, limits: Any, present: Any, trust: Any, co
     return repair_rows(judge.repair, shares_kept(trust, limits), *coordinates)
 
 
+def repaired_views(judge: Judge, views: Views) -> FloatArray:
+    """Repaired coordinates (n, q) of a few thousand rows at most, on the host."""
+    present = np.stack([views.present(name) for name in views], axis=1)
+    everyone = np.ones(present.shape[1])
+    blocks = (np.asarray(views[name], dtype=np.float64) for name in views)
+    return np.asarray(repaired_rows(judge, everyone, present, *blocks))
+
+
 def pair_distances(judge: Judge, views: Views, pairs: npt.NDArray[np.int64]) -> FloatArray:
     """Squared distances (M, n_pairs) in every view between two rows each, after repair; a few thousand rows at most."""
     rows, places = np.unique(pairs, return_inverse=True)
-    part = views[rows]
-    present = np.stack([part.present(name) for name in part], axis=1)
-    everyone = np.ones(present.shape[1])
-    repaired = repaired_rows(judge, everyone, present, *(np.asarray(part[name], dtype=np.float64) for name in part))
+    repaired = repaired_views(judge, views[rows])
     first, second = places.reshape(-1, 2).T
     difference = repaired[first] - repaired[second]
     return np.asarray(np.add.reduceat(difference**2, judge.repair.edges[:-1], axis=1).T)

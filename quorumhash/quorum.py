@@ -20,6 +20,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, is_number, require
+from quorumhash.classes import MOST_KEPT, TOLD, Told, class_table, learn_guess
 from quorumhash.engines import Engine
 from quorumhash.judging import Judge, repaired_rows
 from quorumhash.kernelspace import ViewGraph
@@ -36,8 +37,6 @@ from quorumhash.similarity import (
 FloatArray = npt.NDArray[np.float64]
 
 SMALLEST_VARIANCE = 1e-10  # of the largest: less is rounding
-LABEL_SMOOTHING = 0.1  # how far classes spread along the graphs, relative to what the labelled items say
-LABEL_SHARES = 1.0, 4.0  # variance of the class dimensions relative to the smoothed ones: few rows labelled, all rows
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,22 @@ class Dial:
     n_neighbors: int
 
 
+@dataclass(frozen=True)
+class Moments:
+    """Sums over all rows: of A (a,), A^T A (a, a), F^T [labels, is labelled] (L, c + 1); q columns of A are Z."""
+
+    n_rows: int
+    n_columns: int
+    sums: FloatArray
+    gram: FloatArray
+    at_landmarks: FloatArray
+
+    def variance(self, maps: FloatArray) -> float:
+        """Of all columns of A @ maps together."""
+        mean = self.sums @ maps / self.n_rows
+        return max(0.0, float(np.einsum("ij,ij->", maps, self.gram @ maps)) / self.n_rows - float(mean @ mean))
+
+
 def learn_weighting(judge: Judge, view_weights: FloatArray) -> Weighting:
     """The views with a weight above 0."""
     edges = judge.repair.edges
@@ -95,7 +110,7 @@ def learn_encoder(
 ) -> Encoder:  # fmt: skip
     """Learn graphs on a repaired sample (s, all q), then the dimensions in one pass over all rows.
 
-    `rows`: "present" and "labels" as Rows, "blocks" the views' Rows in order.
+    `rows`: "present" and "labels" as Rows, "blocks" the views' Rows in order; "told" some labelled items, with labels.
     """
     has_labels = rows["labels"] is not None
     graphs = (
@@ -108,7 +123,13 @@ def learn_encoder(
         moment_rows, judge, weighting, graphs, everyone, rows["present"], rows["labels"], *rows["blocks"]
     )
     n_rows, n_columns = rows["present"].n_rows, graph_spans(weighting)[-1].stop
-    maps = _maps(sums, gram, at_landmarks, graphs, n_columns, dial)
+    moments = Moments(n_rows, n_columns, sums, gram, at_landmarks)
+    smoothed = _smoothed_maps(moments, graphs, dial.n_steps)
+    maps = (
+        _told_maps(moments, smoothed, graphs, weighting, rows["told"], dial)
+        if has_labels
+        else _mixed(smoothed, dial.smoothing)
+    )
     directions, offset = principal_map(maps, sums, gram, n_rows, n_dimensions)
     cuts = np.cumsum([len(graph.landmarks) for graph in graphs])[:-1]
     tables = tuple(np.split(directions[n_columns:], cuts)) if graphs else ()
@@ -164,31 +185,44 @@ def moment_rows(
     return xp.sum(everything, axis=0), xp.concat(gram, axis=0), xp.concat(at_landmarks, axis=0)
 
 
-def _maps(
-    sums: FloatArray,
-    gram: FloatArray,
-    at_landmarks: FloatArray,
-    graphs: Sequence[ViewGraph],
-    n_columns: int,
-    dial: Dial,
+def _shares(graphs: Sequence[ViewGraph]) -> FloatArray:
+    """v (L,): the share of each landmark's graph in the mean over graphs."""
+    emphasis = np.array([1.0] * (len(graphs) - 1) + [max(len(graphs) - 1.0, 1.0)])  # all views together: half of it
+    return np.repeat(emphasis / emphasis.sum(), [len(graph.landmarks) for graph in graphs])
+
+
+def _smoothed_maps(moments: Moments, graphs: Sequence[ViewGraph], n_steps: int) -> FloatArray:
+    """The coordinates as their landmarks say, F T, as a map of A (a, q); 0 where there are no graphs."""
+    q = moments.n_columns
+    maps = np.zeros((len(moments.gram), q))
+    if graphs:
+        maps[q:] = smoothed_table(moments.gram, moments.sums[q:], q, _shares(graphs), n_steps)
+    return maps
+
+
+def _mixed(smoothed: FloatArray, smoothing: float) -> FloatArray:
+    """Y = (1 - g) Z + g F T as a map of A."""
+    q = smoothed.shape[1]
+    maps = smoothing * smoothed
+    maps[:q] = (1.0 - smoothing) * np.eye(q)
+    return maps
+
+
+def _told_maps(
+    moments: Moments, smoothed: FloatArray, graphs: Sequence[ViewGraph], weighting: Weighting, told: Told, dial: Dial
 ) -> FloatArray:
-    """Y as a map of A: the coordinates as they are and as their landmarks say, and the classes if there are labels."""
-    maps = np.zeros((len(gram), n_columns))
-    maps[:n_columns] = (1.0 - dial.smoothing) * np.eye(n_columns)
-    if not graphs:
-        return maps
-    sizes = [len(graph.landmarks) for graph in graphs]
-    emphasis = np.array([1.0] * (len(sizes) - 1) + [max(len(sizes) - 1.0, 1.0)])  # all views together: half of it
-    shares = np.repeat(emphasis / emphasis.sum(), sizes)
-    maps[n_columns:] = dial.smoothing * smoothed_table(gram, sums[n_columns:], n_columns, shares, dial.n_steps)
-    if not at_landmarks.size:
-        return maps
-    classes = np.zeros((len(gram), at_landmarks.shape[1] - 1))
-    classes[n_columns:] = shares[:, None] * class_table(gram[n_columns:, n_columns:], at_landmarks)
-    size, wanted = (np.trace(part.T @ gram @ part) for part in (classes, maps))
-    labelled = float(at_landmarks[:, -1].sum() / max(sums[n_columns:].sum(), 1e-300))
-    share = LABEL_SHARES[0] + (LABEL_SHARES[1] - LABEL_SHARES[0]) * labelled
-    return np.hstack([maps, classes * np.sqrt(share * wanted / max(size, 1e-300))])
+    """Y with what labels say (classes.py): coordinates smoothed less, and the classes guessed near and far."""
+    q = moments.n_columns
+    ties = tie_rows(graphs, weighting, weighted_rows(weighting, told.repaired))
+    tables = np.split(smoothed[q:], np.cumsum([len(graph.landmarks) for graph in graphs])[:-1])
+    rows = sum(spread_to_rows(*tie, table) for tie, table in zip(ties, tables, strict=True))
+    guess = learn_guess(np.asarray(rows), told.classes, moments.variance(smoothed))
+    near = np.zeros((len(smoothed), told.classes.shape[1]))
+    near[q:] = _shares(graphs)[:, None] * class_table(moments.gram[q:, q:], moments.at_landmarks)
+    maps = _mixed(smoothed, dial.smoothing * (1.0 - min(guess.correlation, MOST_KEPT)))
+    share = TOLD * guess.correlation**2 * moments.variance(maps) / 2
+    both = [part * np.sqrt(share / max(moments.variance(part), 1e-300)) for part in (near, smoothed @ guess.slopes)]
+    return np.hstack([maps, *both])
 
 
 def smoothed_table(
@@ -203,20 +237,6 @@ def smoothed_table(
     for _ in range(n_steps - 1):
         table = inverse[:, None] * (gram[n_columns:, n_columns:] @ (shares[:, None] * table))
     return shares[:, None] * table
-
-
-def class_table(ties: FloatArray, at_landmarks: FloatArray) -> FloatArray:
-    """What landmarks say about classes (L, c), 0 on average: labels spread along the graph F^T F of the landmarks.
-
-    Minimises  sum over landmarks of (labelled weight) |p - mean label|^2  +  smoothing |p_i - p_j|^2 along the ties,
-    and a hundredth of the smoothing on |p|^2, which holds landmarks without labels near 0.
-    """
-    labelled, weight = at_landmarks[:, :-1], at_landmarks[:, -1]
-    centred = labelled - np.outer(weight, labelled.sum(0) / max(float(weight.sum()), 1e-300))
-    degrees = ties.sum(axis=1)
-    smoothing = LABEL_SMOOTHING * float(weight.sum()) / max(float(degrees.sum()), 1e-300)
-    system = np.diag(weight + smoothing * 1.01 * degrees + 1e-12) - smoothing * ties
-    return np.asarray(np.linalg.solve(system, centred))
 
 
 def principal_map(

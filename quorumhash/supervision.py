@@ -2,10 +2,19 @@
 
 A view is worth as much as its distances tell like from unlike: the weights are those whose summed squared distances
 rank known-alike pairs before others best (area under the ROC curve), found by trying a few values, a view at a time.
+
+Fifty labels make a thousand pairs, but they are fifty items: a pair that shares an item with another says little
+that is new. So weights change only where the area grows by WORTHWHILE standard errors of the difference, counted in
+items:
+
+    g_i = sum over pairs of item i of (how often the pair is ranked right - area) / number of pairs of its kind
+    standard error = square root of the sum over items of (g_i with the new weights - g_i with the old)^2
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +27,7 @@ Pairs = npt.NDArray[np.int64]
 TRIED_WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 MOST_PAIRS = 20_000
 N_SWEEPS = 3
-WORTHWHILE = 0.25  # standard errors of the area a change must bring
+WORTHWHILE = 2.0  # standard errors by which a change must raise the area
 
 
 def memberships(labels: npt.NDArray[Any]) -> FloatArray:
@@ -63,33 +72,55 @@ def _some(pairs: Pairs, rng: np.random.Generator) -> Pairs:
     return pairs if len(pairs) <= MOST_PAIRS else pairs[rng.choice(len(pairs), size=MOST_PAIRS, replace=False)]
 
 
-def supervised_weights(squares: FloatArray, n_alike: int, start: FloatArray) -> FloatArray:
-    """Weights (M,), the largest 1, from squared distances (M, n_pairs) whose first n_alike are of pairs known alike.
+def supervised_weights(squares: FloatArray, pairs: Pairs, n_alike: int, start: FloatArray) -> FloatArray:
+    """Weights (M,), the largest 1, from squared distances (M, n_pairs) of pairs whose first n_alike are known alike.
 
-    `start` is what the weights are without this knowledge.
+    `start` is what the weights are without this knowledge, and what they stay where it says too little.
     """
-    squares = squares / np.maximum(squares.mean(axis=1, keepdims=True), 1e-300)
-    margin = WORTHWHILE * 0.5 / np.sqrt(max(n_alike, 1))
-    weights = max((start, np.ones(len(squares))), key=lambda w: _area(w, squares, n_alike)).astype(np.float64)
-    best = _area(weights, squares, n_alike)
-    for _ in range(N_SWEEPS):
-        before = best
-        for m in range(len(weights)):
-            for value in TRIED_WEIGHTS:
-                tried = weights.copy()
-                tried[m] = value
-                if tried.any() and _area(tried, squares, n_alike) > best + margin:
-                    weights, best = tried, _area(tried, squares, n_alike)
-        if best == before:
-            break
-    return np.asarray(weights / weights.max())
-
-
-def _area(weights: FloatArray, squares: FloatArray, n_alike: int) -> float:
-    """How often a known-alike pair is nearer than another, ties counting half."""
-    ranks = rankdata(weights**2 @ squares)
     n_other = squares.shape[1] - n_alike
     if not n_alike or not n_other:
-        return 0.5
-    earlier = float(ranks[:n_alike].sum()) - n_alike * (n_alike + 1) / 2
-    return float(1.0 - earlier / (n_alike * n_other))
+        return np.asarray(start / start.max())
+    squares = squares / np.maximum(squares.mean(axis=1, keepdims=True), 1e-300)
+    items = np.unique(pairs, return_inverse=True)[1].reshape(-1, 2)
+    best = _ranked(start.astype(np.float64), squares, items, n_alike)
+    best = _better(best, _ranked(np.ones(len(squares)), squares, items, n_alike))
+    for _ in range(N_SWEEPS):
+        before = best
+        for m, value in product(range(len(squares)), TRIED_WEIGHTS):
+            tried = best.weights.copy()
+            tried[m] = value
+            if tried.any():
+                best = _better(best, _ranked(tried, squares, items, n_alike))
+        if best is before:
+            break
+    return np.asarray(best.weights / best.weights.max())
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    """Weights (M,), how often they rank a known-alike pair before another, and every item's part in that, g (n,)."""
+
+    weights: FloatArray
+    area: float
+    parts: FloatArray
+
+
+def _better(known: _Ranking, tried: _Ranking) -> _Ranking:
+    error = float(np.sqrt(((tried.parts - known.parts) ** 2).sum()))
+    return tried if tried.area - known.area > max(WORTHWHILE * error, 1e-12) else known
+
+
+def _ranked(weights: FloatArray, squares: FloatArray, items: Pairs, n_alike: int) -> _Ranking:
+    """Ties count half; `items` (n_pairs, 2) are numbered from 0."""
+    distances = weights**2 @ squares
+    n_other = len(distances) - n_alike
+    alike, other = distances[:n_alike], distances[n_alike:]
+    ranks = rankdata(distances)
+    right = np.concatenate([
+        1.0 - (ranks[:n_alike] - rankdata(alike)) / n_other,  # others farther than this alike pair
+        (ranks[n_alike:] - rankdata(other)) / n_alike,  # alike pairs nearer than this other one
+    ])  # fmt: skip
+    area = float(right[:n_alike].mean())
+    size = np.where(np.arange(len(distances)) < n_alike, n_alike, n_other)
+    each = np.repeat((right - area) / size, 2)
+    return _Ranking(weights, area, np.bincount(items.ravel(), weights=each).astype(np.float64))

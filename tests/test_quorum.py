@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from sklearn.decomposition import PCA
 
 import quorumhash as qh
+from quorumhash.classes import Told
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.judging import learn_judge, repaired_rows
 from quorumhash.kernelspace import put_presence
 from quorumhash.quorum import (
-    LABEL_SMOOTHING,
     Dial,
-    class_table,
+    Moments,
     graph_spans,
     learn_encoder,
     learn_weighting,
@@ -56,6 +55,7 @@ def encode(views, judge, weighting, repaired, smoothing, n_steps=2, labels=None,
             "present": put_presence(views, engine),
             "labels": None if labels is None else engine.put(memberships(labels)),
             "blocks": put_views(views, engine),
+            "told": None if labels is None else Told(repaired[labels >= 0], memberships(labels)[labels >= 0]),
         }
         return learn_encoder(judge, weighting, repaired, dial, rows, engine, 0, n_dimensions)
 
@@ -130,27 +130,6 @@ def test_the_dial_at_neighbours_keeps_distances(views, judge, weighting, repaire
     np.testing.assert_allclose(np.linalg.norm(placed[:50, None] - placed[None, 50:100], axis=2), wanted, rtol=1e-4)
 
 
-def test_classes_of_landmarks_minimise_what_they_claim():
-    rng = np.random.default_rng(0)
-    ties = rng.random((6, 6))
-    ties = ties + ties.T
-    labelled = rng.random((6, 2))
-    weight = labelled.sum(1)
-    found = class_table(ties, np.column_stack([labelled, weight]))
-    prior = labelled.sum(0) / weight.sum()
-    degrees = ties.sum(1)
-    smoothing = LABEL_SMOOTHING * weight.sum() / degrees.sum()
-
-    def cost(flat):
-        p = flat.reshape(6, 2)
-        fit = (weight[:, None] * (p - (labelled / weight[:, None] - prior)) ** 2).sum()
-        edges = 0.5 * sum(ties[i, j] * ((p[i] - p[j]) ** 2).sum() for i in range(6) for j in range(6))
-        return fit + smoothing * (edges + 0.01 * (degrees[:, None] * p**2).sum())
-
-    best = minimize(cost, np.zeros(12), tol=1e-12)
-    np.testing.assert_allclose(found, best.x.reshape(6, 2), atol=1e-4)
-
-
 def test_labels_add_dimensions_that_tell_classes_apart(views, judge, weighting, repaired):
     digits = qh.load_dataset("digits")
     labels = digits.labels[digits.train_rows[:N_ROWS]]
@@ -162,3 +141,18 @@ def test_labels_add_dimensions_that_tell_classes_apart(views, judge, weighting, 
         return np.square(means - rows.mean(0)).sum() / np.square(rows - rows.mean(0)).sum()
 
     assert between(told) > between(plain)
+
+
+def test_labels_that_foretell_nothing_change_nothing(views, judge, weighting, repaired):
+    rng = np.random.default_rng(1)
+    labels = np.where(np.arange(N_ROWS) < 40, rng.integers(20, size=N_ROWS), -1)
+    plain = placed_rows(encode(views, judge, weighting, repaired, 1.0, n_dimensions=20), repaired)
+    told = placed_rows(encode(views, judge, weighting, repaired, 1.0, labels=labels, n_dimensions=20), repaired)
+    np.testing.assert_allclose(told, plain, atol=1e-8)
+
+
+def test_variance_is_that_of_the_mapped_rows():
+    rng = np.random.default_rng(0)
+    everything, maps = 1.0 + rng.standard_normal((30, 5)), rng.standard_normal((5, 3))
+    moments = Moments(30, 5, everything.sum(axis=0), everything.T @ everything, np.zeros((0, 0)))
+    assert moments.variance(maps) == pytest.approx((everything @ maps).var(axis=0).sum())

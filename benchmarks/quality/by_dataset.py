@@ -1,4 +1,7 @@
-"""What scripts share that measure one thing on several datasets: their arguments, and a report written after each."""
+"""What scripts share that measure one thing on several datasets: their arguments, and a report written after each.
+
+What the file of --out holds of datasets that the command line does not name stays in it, with its own provenance.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,19 @@ def report_by_dataset(
     parser.add_argument("--datasets", nargs="*", default=list(datasets))
     parser.add_argument("--out", type=Path, default=Path(f"benchmarks/results/{script}.json"))
     given = parser.parse_args()
+    known = json.loads(given.out.read_text()) if given.out.is_file() else {"datasets": {}}
+    kept = {name: found for name, found in known["datasets"].items() if name not in given.datasets}
+    earlier = known.get("measured") or dict.fromkeys(known["datasets"], known.get("provenance"))
     report: dict[str, Any] = {
-        "datasets": {},
+        "datasets": dict(kept),
         "what": what.format(bits=given.bits),
-        "command": f"python benchmarks/quality/{script}.py --bits {given.bits} --datasets {' '.join(given.datasets)}",
         "provenance": provenance(threads_wanted()),
+        "measured": {name: earlier[name] for name in kept},
     }
     for name in given.datasets:
         report["datasets"][name] = measure(name, given.bits)
+        report["measured"][name] = report["provenance"]
+        report["command"] = f"python benchmarks/quality/{script}.py --bits {given.bits} --datasets "
+        report["command"] += " ".join(report["datasets"])
         with replacing(given.out) as file:
             file.write((json.dumps(report, indent=1) + "\n").encode())

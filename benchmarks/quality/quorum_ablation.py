@@ -1,24 +1,26 @@
 """What every part of quorum is worth: one part left out or changed per row, on clean and on damaged views.
 
-    python benchmarks/quality/quorum_ablation.py [--seeds 1] [--bits 64] [--out benchmarks/results/quorum_ablation.json]
+    python benchmarks/quality/quorum_ablation.py [--seeds 1] [--bits 64] [--datasets digits mfeat coco5]
+        [--out benchmarks/results/quorum_ablation.json]
 
 Data: digits (bundled); mfeat and COCO-5 (4,000 rows) too where QUORUMHASH_DATA holds them. Damage falls on training
 rows, database and queries alike. groups: MAP over the whole ranking; neighbours: the share of the ten nearest items on
-the undamaged views found among the first ten (COCO-5: the first hundred). Means over the seeds.
+the undamaged views found among the first ten (COCO-5: the first hundred). Means over the seeds. What the file of --out
+holds of other datasets stays in it, each with its own provenance.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from one_judge import OneJudge
 
-from quorumhash import ConsensusHasher, QuorumHasher, Views, damage
+from quorumhash import ConsensusHasher, Views, damage
 from quorumhash.atomic import replacing
 from quorumhash.bench.provenance import provenance
 from quorumhash.codes import hamming_distances
@@ -35,7 +37,7 @@ ROWS = {"digits": None, "mfeat": None, "coco5": 4000}
 FOUND = {"digits": 10, "mfeat": 10, "coco5": 100}
 
 
-class Believing(QuorumHasher):
+class Believing(OneJudge):
     """Without trust: what is present is believed; missing views are still repaired."""
 
     def _judge(self, sample: Any, present: Any) -> Any:
@@ -50,7 +52,7 @@ def _believing(model: TrustModel) -> TrustModel:
     return replace(model, views=views, pairs=(), kin=(), densities=(flat,) * len(views), log_odds=certain)
 
 
-class Unrepaired(QuorumHasher):
+class Unrepaired(OneJudge):
     """Without repair: what is not believed becomes the mean of its view, whatever the others say."""
 
     def _judge(self, sample: Any, present: Any) -> Any:
@@ -60,21 +62,21 @@ class Unrepaired(QuorumHasher):
         return replace(judge, repair=replace(judge.repair, precision=alone)), coordinates, trust
 
 
-class Unrotated(QuorumHasher):
+class Unrotated(OneJudge):
     """Bits are the signs of what they are cut from, not rotated."""
 
     def _rotation(self, placed: Any, engine: Any, seed: int) -> Any:  # noqa: ARG002
         return np.eye(placed.shape[1], self.n_bits)
 
 
-class Plain(QuorumHasher):
+class Plain(OneJudge):
     """Bits are cut from the dimensions themselves for neighbours too, as they are for groups."""
 
     def _nearness(self, placed: Any, smoothing: float, seed: int) -> Any:  # noqa: ARG002
         return None
 
 
-class Whitened(QuorumHasher):
+class Whitened(OneJudge):
     """What bits are cut from is given the same variance everywhere first, as the paper's constraint on Y does."""
 
     def _rotation(self, placed: Any, engine: Any, seed: int) -> Any:
@@ -88,7 +90,7 @@ class ConsensusOnRepaired:
     def __init__(self, objective: str, **common: Any) -> None:
         del objective  # it has only one
         options = {key: common.pop(key) for key in ("max_iter",) if key in common}
-        self.judge = QuorumHasher(**common)
+        self.judge = OneJudge(**common)
         self.paper = ConsensusHasher(**common, **options)
 
     def _repaired(self, views: Views) -> dict[str, Any]:
@@ -111,20 +113,20 @@ class ConsensusOnRepaired:
 def methods(sources: dict[str, list[str]]) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Row -> kind of hasher, and its options beside n_bits, random_state and objective."""
     rows = {
-        "quorum": (QuorumHasher, {}),
+        "quorum": (OneJudge, {}),
         "no trust": (Believing, {}),
         "no repair": (Unrepaired, {}),
         "no rotation": (Unrotated, {}),
         "no kernel before the bits": (Plain, {}),
         "whitened target": (Whitened, {}),
-        "equal views": (QuorumHasher, {"view_weights": "equal"}),
-        "half smoothed": (QuorumHasher, {"objective": 0.5}),
-        "one smoothing step": (QuorumHasher, {"n_smoothing": 1}),
-        "three smoothing steps": (QuorumHasher, {"n_smoothing": 3}),
+        "equal views": (OneJudge, {"view_weights": "equal"}),
+        "half smoothed": (OneJudge, {"objective": 0.5}),
+        "one smoothing step": (OneJudge, {"n_smoothing": 1}),
+        "three smoothing steps": (OneJudge, {"n_smoothing": 3}),
         "paper on repaired views": (ConsensusOnRepaired, {}),
         "paper on repaired views, no consensus": (ConsensusOnRepaired, {"max_iter": 0}),
     }
-    return rows | ({"told the sources": (QuorumHasher, {"sources": sources})} if sources else {})
+    return rows | ({"told the sources": (OneJudge, {"sources": sources})} if sources else {})
 
 
 def measure(dataset: Dataset, n_bits: int, seeds: range) -> list[dict[str, Any]]:
@@ -158,18 +160,18 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="*", default=list(ROWS))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    tables = {}
+    known = json.loads(given.out.read_text()) if given.out and given.out.is_file() else {"datasets": {}}
+    measured = known.get("measured") or dict.fromkeys(known["datasets"], known.get("provenance"))
+    tables = known["datasets"]
     for name in given.datasets:
-        if name != "digits" and not (Path(os.environ.get("QUORUMHASH_DATA", "")) / f"{name}.npz").is_file():
-            print(f"{name} is left out: QUORUMHASH_DATA holds no {name}.npz")
-            continue
         dataset = load_dataset(name)
         tables[name] = measure(thinned(dataset, ROWS[name]) if ROWS[name] else dataset, given.bits, range(given.seeds))
+        measured[name] = provenance(threads_wanted())
     report = {
         "what": f"{given.bits} bits, {given.seeds} seed(s); groups: MAP; neighbours: R10@10, for coco5 R10@100",
         "command": "python benchmarks/quality/quorum_ablation.py "
         f"--seeds {given.seeds} --datasets {' '.join(tables)} --out {given.out}",
-        "provenance": provenance(threads_wanted()),
+        "measured": measured,
         "datasets": tables,
     }
     if given.out:

@@ -10,12 +10,21 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_count, check_shape, is_number, require
+from quorumhash.classes import Told, some_labelled
 from quorumhash.drift import STREAM_PARTS
 from quorumhash.engines import Engine, Rows, open_engine
 from quorumhash.evolution import EVOLUTION_PARTS, evolved_rows
 from quorumhash.evolving import Evolving
 from quorumhash.hashers.base import About, BaseHasher, EngineLike, walk_parts
-from quorumhash.judging import JUDGE_PARTS, Judge, check_judge, learn_judge, pair_distances, repaired_coordinates
+from quorumhash.judging import (
+    JUDGE_PARTS,
+    Judge,
+    check_judge,
+    learn_judge,
+    pair_distances,
+    repaired_coordinates,
+    repaired_views,
+)
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, refuse_rare_views, sample_positions
 from quorumhash.nearness import Nearness, check_nearness, learn_nearness, near_rows
@@ -176,7 +185,10 @@ class QuorumHasher(Evolving, BaseHasher):
         dial = self._dial(len(views), len(weighting.views) + 1)
         repaired = repaired_coordinates(self.judge_, np.ones(len(given)), here, trust, coordinates)
         labels = None if classes is None or dial.smoothing == 0 else engine.put(classes)
-        rows = {"present": present, "labels": labels, "blocks": blocks}
+        rows: dict[str, Any] = {"present": present, "labels": labels, "blocks": blocks}
+        if classes is not None and labels is not None:
+            shown = some_labelled(classes, seed)
+            rows["told"] = Told(repaired_views(self.judge_, views[shown]), classes[shown])
         n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
         self.encoder_ = learn_encoder(self.judge_, weighting, repaired, dial, rows, engine, seed, n_dimensions)
         placed = placed_rows(self.encoder_, repaired)
@@ -206,8 +218,8 @@ class QuorumHasher(Evolving, BaseHasher):
             alike, unlike = labelled_pairs(classes, seed)
         else:
             return weights
-        squares = pair_distances(self.judge_, views, np.concatenate([alike, unlike]))
-        return supervised_weights(squares, len(alike), weights)
+        pairs = np.concatenate([alike, unlike])
+        return supervised_weights(pair_distances(self.judge_, views, pairs), pairs, len(alike), weights)
 
     def _scores(self, views: Views, engine: Engine, **options: Any) -> Rows:
         dimensions = self._dimensions(views, engine, **options)
