@@ -212,7 +212,7 @@ def test_odds_of_rows_are_the_votes_of_the_textbook(clean):
     trust = np.random.default_rng(0).uniform(0.2, 1.0, (120, 3))
     with open_engine("threads") as engine:
         facts = find_facts(views, engine)
-        judge = learn_inspector(views, [0, 1, 2], facts, engine, 0)
+        judge = learn_inspector(views, [0, 1, 2], facts, engine, 0).judge
         matching = learn_matching(judge.trust, 1, 120)
         matches = match_views(views, judge, matching, trust, engine)
     signatures = described_rows(judge, facts == 0, *(values for _, values in views.items()))[1]
@@ -236,8 +236,8 @@ def test_codes_find_the_partners_that_all_rows_give(clean, monkeypatch):
     views = qh.Views(clean)
     with open_engine("threads") as engine:
         facts = find_facts(views, engine)
-        judge = learn_inspector(views, [0, 1, 2], facts, engine, 0)
-        seen = inspect_views(views, judge, facts, engine)
+        inspector = learn_inspector(views, [0, 1, 2], facts, engine, 0)
+        judge, seen = inspector.judge, inspect_views(views, inspector, facts, engine)
         matching = learn_matching(judge.trust, 0, N_ROWS)
         matches = match_views(views, judge, matching, seen.trust, engine)
     homes = learn_homes(seen.trust[:, 0], seen.usable[:, 0], matches, 0.5)
