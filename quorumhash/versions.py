@@ -39,6 +39,7 @@ AS_CLEAR = 0.4  # of the larger of r(A, A) and r(B, B), for the smaller
 CONTENT = 0.02  # share of another view's variance between two groups, from which on they differ in what they are about
 CORE, CORE_STEPS = 0.6, 4
 FAR = 10.0  # robust deviations from the core
+BY_CHANCE = 10.0  # times 1 / n, for clusters: they go by content, unless it was a model that parted them
 STRANGE = 0.3  # of the smaller: two groups whose r is below, and not clearly above chance, know nothing of each other
 
 
@@ -73,7 +74,8 @@ def find_version(
     second = in_second_cluster(centres, coordinates[view])
     if np.count_nonzero(second & here) > np.count_nonzero(~second & here):
         centres, second = centres[::-1], ~second
-    if is_other_version(coordinates, view, here & ~noisy & ~second, here & second, usable, seed):
+    content = BY_CHANCE / np.count_nonzero(here)
+    if is_other_version(coordinates, view, here & ~noisy & ~second, here & second, usable, seed, content):
         return Version(view, centres=centres)
     return None
 
@@ -102,15 +104,16 @@ def in_second_cluster(centres: FloatArray, rows: FloatArray) -> Flags:
 
 
 def is_other_version(
-    coordinates: Sequence[FloatArray], view: int, first: Flags, second: Flags, usable: Flags, seed: int
-) -> bool:
+    coordinates: Sequence[FloatArray], view: int, first: Flags, second: Flags, usable: Flags, seed: int,
+    content: float = CONTENT,
+) -> bool:  # fmt: skip
     """Whether two groups of rows (s,) each go with the other views, and not with each other."""
     rng = np.random.default_rng(seed)
     groups = [rng.permutation(np.flatnonzero(group))[:MOST_ROWS] for group in (first, second)]
     if min(map(len, groups)) < FEWEST_ROWS:
         return False
     a, b = groups
-    if _difference(coordinates, view, first, second, usable) > CONTENT + 1.0 / np.count_nonzero(first | second):
+    if _difference(coordinates, view, first, second, usable) > content + 1.0 / np.count_nonzero(first | second):
         return False
     own, its = (_agreement(coordinates, view, group, group, usable, rng) for group in groups)
     between = _agreement(coordinates, view, a, b, usable, rng)
