@@ -184,15 +184,15 @@ def _versions(
 def _of_version(views: Views, judge: Judge, version: Version, engine: Engine) -> npt.NDArray[np.bool_]:
     """Which rows (n,) of a view are far from its core, or lie in the second of two clusters."""
     components, name = judge.components[version.view], views.names[version.view]
-    rows = engine.map_rows(_version_rows, components, version, engine.put(views.matrix(name)))
+    rows = engine.map_rows(_version_rows, components, version.core, version.centres, engine.put(views.matrix(name)))
     return engine.get(rows)
 
 
-def _version_rows(components: Components, version: Version, block: Any) -> Any:
+def _version_rows(components: Components, core: Any, centres: Any, block: Any) -> Any:
     values = scaled_and_completed(components, block)
-    if version.core is not None:
-        return far_from_core(version.core, signature_rows(components, values))
-    return in_second_cluster(version.centres, coordinate_rows(components, values))
+    if core is not None:
+        return far_from_core(core, signature_rows(components, values))
+    return in_second_cluster(centres, coordinate_rows(components, values))
 
 
 def _described(views: Views, judge: Judge, present: npt.NDArray[np.bool_]) -> tuple[list[FloatArray], list[FloatArray]]:

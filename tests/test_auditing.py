@@ -15,7 +15,7 @@ from quorumhash.evidence import pair_evidence
 from quorumhash.inspection import find_facts, inspect_views, learn_inspector
 from quorumhash.joins import Run, find_runs, heaviest_runs, voted_offsets
 from quorumhash.judging import described_rows
-from quorumhash.partners import Homes, _copies, find_partners, learn_homes, learn_matching, match_views
+from quorumhash.partners import Homes, MatchRows, _copies, find_partners, learn_homes, learn_matching, match_views
 from quorumhash.versions import is_other_version
 
 N_ROWS = 600
@@ -254,6 +254,24 @@ def test_codes_find_the_partners_that_all_rows_give(clean, monkeypatch):
 def test_copies_are_rows_with_the_same_number():
     homes = Homes(np.zeros(5, dtype=np.float32), np.array([3, -1, 3, 7, -1]), 1.0)
     assert [sorted(set(row)) for row in _copies(homes, np.array([0, 1])).tolist()] == [[0, 2], [1]]
+
+
+def test_a_copy_is_a_clue_to_the_partner_unless_copies_are_common():
+    """Row 0 holds what row 1 holds; rows 2 and 3 are doubted and wait for a view, by the odds as well as row 1 does."""
+
+    def homes_of(cells, trust):
+        matches = MatchRows(np.zeros((len(cells), 1)), np.zeros((len(cells), 1)), np.zeros(len(cells)), cells)
+        return learn_homes(trust, np.ones(len(cells), dtype=bool), matches, 1.0), matches
+
+    cells = np.arange(60.0)[:, None] * np.ones(3)
+    cells[0] = cells[1]
+    trust = np.full(60, 0.99)
+    trust[[0, 2, 3]] = 0.01
+    rare, matches = homes_of(cells, trust)
+    assert rare.copied == pytest.approx(np.log(60))
+    assert find_partners(matches, None, rare, np.array([0]), 0)[0][0, 0] == 1
+    cells[10:59:2] = cells[11:60:2]  # most rows are there twice, and believed
+    assert homes_of(cells, trust)[0].copied < 0.3
 
 
 def test_runs_are_the_segments_of_the_largest_sum():
