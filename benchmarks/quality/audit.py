@@ -23,7 +23,7 @@ import numpy as np
 
 import quorumhash as qh
 from quorumhash.atomic import replacing
-from quorumhash.bench.provenance import commit, provenance
+from quorumhash.bench.provenance import provenance
 from quorumhash.codes import hamming_distances
 from quorumhash.corruption import damage_with_mask
 from quorumhash.datasets.base import thinned
@@ -162,7 +162,7 @@ def measure(
                 }
                 for hasher in plan["apply"]["hashers"][name]
             }
-        cells[label] = cell | {"commit": commit()}
+        cells[label] = cell | {"commit": report["provenance"]["commit"]}
         print(name, label, json.dumps(cell), flush=True)
         save()
 
