@@ -19,19 +19,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.auditreport import KINDS, WHOLE_TABLE, AuditReport, Finding
+from quorumhash.auditreport import KINDS, AuditReport, Finding
 from quorumhash.checks import is_number
-from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed
+from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed, signature_rows
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
-from quorumhash.inspection import FACTS, Inspection, find_facts, inspect_views, learn_inspector, refuse_unfit
-from quorumhash.joins import find_runs, heaviest_runs, shift_gains, voted_offsets
+from quorumhash.findings import row_findings, shift_finding, version_finding
+from quorumhash.inspection import FACTS, Inspection, Inspector, find_facts, inspect_views, learn_inspector, refuse_unfit
+from quorumhash.joins import Run, find_runs, heaviest_runs, shift_gains, voted_offsets
 from quorumhash.judging import Judge, described_rows
 from quorumhash.landmarks import sample_positions
 from quorumhash.overlap import neighbourhood_lift
-from quorumhash.partners import N_PARTNERS, MatchRows, find_partners, learn_homes, learn_matching, match_views
+from quorumhash.partners import N_PARTNERS, MatchRows, find_partners, learn_homes, learn_matching, match_views, own_odds
 from quorumhash.progress import task_bar
-from quorumhash.versions import Version, find_version, in_second_cluster
+from quorumhash.versions import Version, far_from_core, find_version, in_second_cluster, learn_core
 from quorumhash.viewoptions import source_numbers
 from quorumhash.views import Views
 
@@ -39,7 +40,7 @@ FloatArray = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
 SURE = 0.95  # posterior that a view is wrong, for a verdict
-ATYPICAL = 1e-3  # p-value of density below which a wrong view is noise
+ATYPICAL = 0.01  # p-value of density below which a wrong view is noise: one in a hundred swaps looks like that
 LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and another version, is looked for
 
 
@@ -105,23 +106,27 @@ def audit(
     with open_engine(engine) as opened, task_bar(verbose, 2 + len(given.names), "audit") as done:
         facts = find_facts(given, opened)
         refuse_unfit(given, numbers, facts)
-        judge = judge or learn_inspector(given, numbers, facts, opened, random_state)
+        if judge is None:
+            inspector = learn_inspector(given, numbers, facts, opened, random_state)
+        else:
+            inspector = Inspector(judge, np.empty(0, dtype=np.intp), ())
         done("what is normal")
-        seen = inspect_views(given, judge, facts, opened)
-        facts, groups = _versions(given, judge, seen, false_alarms, opened, random_state)
+        seen = inspect_views(given, inspector, facts, opened)
+        facts, groups = _versions(given, inspector.judge, seen, false_alarms, opened, random_state)
         if groups and model is None:  # what is normal is learned again without them
-            judge = learn_inspector(given, numbers, facts, opened, random_state)
+            inspector = learn_inspector(given, numbers, facts, opened, random_state)
         if groups:
-            seen = inspect_views(given, judge, facts, opened)
+            seen = inspect_views(given, inspector, facts, opened)
+        judge = inspector.judge
         done("every row")
         verdicts = replace(_first_verdicts(seen, false_alarms), findings=groups)
         for m in range(len(given.names)):
             if any(m in (pair.first, pair.second) for pair in judge.trust.pairs):
-                verdicts = _view_verdicts(given, judge, seen, verdicts, m, opened, random_state, false_alarms)
+                verdicts = _view_verdicts(given, inspector, seen, verdicts, m, opened, random_state, false_alarms)
             done(given.names[m])
         overlap = _overlap(given, judge, facts, opened, random_state)
     kinds = np.array(["", *KINDS])[verdicts.kinds]
-    findings = [*verdicts.findings, *_row_findings(given.names, kinds, verdicts.partners)]
+    findings = [*verdicts.findings, *row_findings(given.names, kinds, verdicts.partners)]
     return AuditReport(
         list(given.names), seen.p_values, kinds, verdicts.partners, findings, float(false_alarms), overlap, given, judge
     )
@@ -157,80 +162,81 @@ def _versions(
     views: Views, judge: Judge, seen: Inspection, false_alarms: float, engine: Engine, seed: int
 ) -> tuple[npt.NDArray[np.int8], list[Finding]]:
     """Facts with rows of another model version marked, and a finding for each group of them."""
-    kinds = _first_verdicts(seen, false_alarms).kinds
-    doubted = np.isin(kinds, [_number("noise"), _number("swap")])
+    noisy = _first_verdicts(seen, false_alarms).kinds == _number("noise")
     positions = sample_positions(len(views), engine, seed, VERSION_ROWS)
-    coordinates = _coordinates(views[positions], judge, seen.facts[positions] == 0)
+    usable = seen.usable[positions]
+    coordinates, signatures = _described(views[positions], judge, seen.facts[positions] == 0)
     facts, findings = seen.facts.copy(), []
     for m, name in enumerate(views):
-        found = find_version(coordinates, m, doubted[positions, m], seen.usable[positions], seed)
+        rows = signatures[m]
+        core = learn_core(rows, judge.components[m].signature.shape[1], usable[:, m])
+        found = find_version(coordinates, m, noisy[positions, m], usable, (core, rows), seed)
         if found is None:
             continue
-        group = doubted[:, m] if found.centres is None else _of_cluster(views, judge, found, engine)
+        is_of_noise = found.centres is None and found.core is None
+        group = noisy[:, m] if is_of_noise else _of_version(views, judge, found, engine)
         group = group & seen.usable[:, m]
         facts[group, m] = FACTS.index("model_version")
-        rows = np.flatnonzero(group)
-        share = len(rows) / len(views)
-        sentence = (
-            f"view {name!r}: {len(rows)} rows ({100 * share:.2g} %) between row {rows[0]} and row {rows[-1]} go with "
-            "the other views in a way of their own, as if another model had made them."
-        )
-        findings.append(Finding("model_version", name, rows, sentence, share=share))
+        findings.append(version_finding(name, np.flatnonzero(group), len(views)))
     return facts, findings
 
 
-def _of_cluster(views: Views, judge: Judge, version: Version, engine: Engine) -> npt.NDArray[np.bool_]:
-    """Which rows (n,) of a view lie in the second of two clusters."""
+def _of_version(views: Views, judge: Judge, version: Version, engine: Engine) -> npt.NDArray[np.bool_]:
+    """Which rows (n,) of a view are far from its core, or lie in the second of two clusters."""
     components, name = judge.components[version.view], views.names[version.view]
-    rows = engine.map_rows(_cluster_rows, components, version.centres, engine.put(views.matrix(name)))
+    rows = engine.map_rows(_version_rows, components, version.core, version.centres, engine.put(views.matrix(name)))
     return engine.get(rows)
 
 
-def _cluster_rows(components: Components, centres: Any, block: Any) -> Any:
-    return in_second_cluster(centres, coordinate_rows(components, scaled_and_completed(components, block)))
+def _version_rows(components: Components, core: Any, centres: Any, block: Any) -> Any:
+    values = scaled_and_completed(components, block)
+    if core is not None:
+        return far_from_core(core, signature_rows(components, values))
+    return in_second_cluster(centres, coordinate_rows(components, values))
 
 
-def _coordinates(views: Views, judge: Judge, present: npt.NDArray[np.bool_]) -> list[FloatArray]:
-    """Coordinates of every view of a few rows."""
+def _described(views: Views, judge: Judge, present: npt.NDArray[np.bool_]) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Coordinates and signatures of every view of a few rows."""
     blocks = [None if views.matrix(name) is None else np.asarray(views[name], dtype=np.float64) for name in views]
-    return described_rows(judge, present, *blocks)[0]
+    return described_rows(judge, present, *blocks)
 
 
 def _view_verdicts(
-    views: Views, judge: Judge, seen: Inspection, verdicts: _Verdicts, m: int, engine: Engine, seed: int,
+    views: Views, inspector: Inspector, seen: Inspection, verdicts: _Verdicts, m: int, engine: Engine, seed: int,
     false_alarms: float,
 ) -> _Verdicts:  # fmt: skip
     """Partners of the swaps of one view, then the runs in which its join is off."""
-    usable, slope = seen.usable[:, m], judge.trust.calibrations[m].slope
-    matching = learn_matching(judge.trust, m, len(views))
-    matches = match_views(views, judge, matching, np.where(seen.usable, seen.trust, 0.0), engine)
+    judge, usable, trust = inspector.judge, seen.usable[:, m], np.where(seen.usable, seen.trust, 0.0)
+    slope, matching = judge.trust.calibrations[m].slope, learn_matching(judge.trust, m, len(views))
+    matches = match_views(views, judge, matching, trust, engine)
+    own = own_odds(views, inspector, m, matches, trust, engine)
     kinds, partners, findings = verdicts.kinds.copy(), verdicts.partners.copy(), list(verdicts.findings)
     odd = np.flatnonzero(kinds[:, m] == _number("noise"))
-    kinds[odd[matches.odds(odd, odd) > 0], m] = 0  # an odd item: what it is in one view, it is in the others
+    kinds[odd[own[odd] > 0], m] = 0  # an odd item: what it is in one view, it is in the others
     doubted = np.flatnonzero(kinds[:, m] == _number("swap"))
     homes = learn_homes(seen.trust[:, m], usable, matches, slope)
     found, odds = find_partners(matches, matching, homes, doubted, seed)
-    own = slope * matches.odds(doubted, doubted)
-    partners[doubted, m] = np.where((odds > 0) & (odds > own[:, None]), found, -1)
+    partners[doubted, m] = np.where((odds > 0) & (odds > slope * own[doubted, None]), found, -1)
     offsets = voted_offsets(doubted, found[:, 0], len(views))
-    for run in _runs(matches, usable, slope, offsets, false_alarms / len(views.names)):
+    for run in _runs(matches, own, usable, slope, offsets, false_alarms / len(views.names)):
         rows = np.arange(run.first, run.last + 1)
         rows = rows[usable[rows]]
         kinds[rows, m] = _number("shift")
         targets = rows + run.offset
         partners[rows, m] = -1
         partners[rows, m, 0] = np.where((targets >= 0) & (targets < len(views)), targets, -1)
-        findings.append(_shift_finding(views.names[m], rows, run.first, run.last, run.offset, len(views)))
+        findings.append(shift_finding(views.names[m], rows, run.first, run.last, run.offset, len(views)))
     return replace(verdicts, kinds=kinds, partners=partners, findings=findings)
 
 
 def _runs(
-    matches: MatchRows, usable: npt.NDArray[np.bool_], slope: float, offsets: list[int], false_alarms: float
-) -> list[Any]:
+    matches: MatchRows, own: npt.NDArray[np.float32], usable: npt.NDArray[np.bool_], slope: float, offsets: list[int],
+    false_alarms: float,
+) -> list[Run]:  # fmt: skip
     threshold = float(np.log(len(usable) * len(offsets) / false_alarms))
     runs = []
     for offset in offsets:
-        runs += find_runs(shift_gains(matches, usable, slope, offset), offset, threshold)
+        runs += find_runs(shift_gains(matches, own, usable, slope, offset), offset, threshold)
     return heaviest_runs(runs)
 
 
@@ -238,47 +244,5 @@ def _overlap(views: Views, judge: Judge, facts: npt.NDArray[np.int8], engine: En
     """Neighbourhood lift (M, M) on a sample of rows."""
     positions = sample_positions(len(views), engine, seed, LIFT_ROWS)
     here = facts[positions] == 0
-    coordinates = _coordinates(views[positions], judge, here)
+    coordinates = _described(views[positions], judge, here)[0]
     return neighbourhood_lift(dict(zip(views, coordinates, strict=True)), here, seed=seed)
-
-
-def _shift_finding(name: str, rows: Positions, first: int, last: int, offset: int, n_rows: int) -> Finding:
-    near = {-1: "the row before", 1: "the row after"}
-    whose = near.get(offset) or f"the row {abs(offset)} places {'further on' if offset > 0 else 'back'}"
-    sentence = (
-        f"view {name!r}, rows {first} to {last}: each holds the data of {whose} (offset {offset:+d}), "
-        "a join that is off."
-    )
-    return Finding("shift", name, rows, sentence, first, last, offset, len(rows) / n_rows)
-
-
-WORDS = {
-    "swap": "hold the data of another item",
-    "noise": "hold values unlike any other row and do not go with the item's other views",
-    "placeholder": "hold a row that many items share: a placeholder or default",
-    "zero": "are all zeros",
-    "constant": "hold one value throughout",
-    "missing": "are missing",
-}
-
-
-def _row_findings(names: tuple[str, ...], kinds: npt.NDArray[np.str_], partners: Positions) -> list[Finding]:
-    """One finding per view and kind of single rows, the one about most rows first."""
-    found = []
-    for m, name in enumerate(names):
-        for kind in (kind for kind in KINDS if kind not in WHOLE_TABLE):
-            rows = np.flatnonzero(kinds[:, m] == kind)
-            if not len(rows):
-                continue
-            share = len(rows) / len(kinds)
-            which = f"{len(rows)} row(s) ({100 * share:.2g} %)"
-            sentence = f"view {name!r}: {which} {WORDS[kind]}{_instance(rows, partners[:, m])}."
-            found.append(Finding(kind, name, rows, sentence, share=share))
-    return sorted(found, key=lambda finding: -len(finding.rows))
-
-
-def _instance(rows: Positions, partners: Positions) -> str:
-    with_partner = rows[partners[rows, 0] >= 0]
-    if not len(with_partner):
-        return f", the first is row {rows[0]}"
-    return f", such as row {with_partner[0]}, whose data belong to row {partners[with_partner[0], 0]}"

@@ -1,12 +1,13 @@
 """Every view of every row under the tests that need no second look: facts, p-values, posteriors, density.
 
 A fact needs no test: a row that is absent, all zeros, or one value throughout. Facts are kept from what the tests learn
-from. Everything else is what trust.py says, learned on a sample and applied block by block.
+from. Everything else is what trust.py says, learned on a sample and applied block by block. A row of the sample is
+judged by tests that have not seen it: those that have would take it for right, wrong as it may be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +20,10 @@ from quorumhash.engines import Engine
 from quorumhash.errors import RefusedError
 from quorumhash.judging import TRUST_ROWS, Judge, described_rows, learn_judge
 from quorumhash.landmarks import sample_positions
+from quorumhash.repair import learn_repair
 from quorumhash.scaling import put_views
-from quorumhash.trust import examined_rows
-from quorumhash.trustlearning import recalibrated
+from quorumhash.trust import TrustModel, examined_rows, trust_rows
+from quorumhash.trustlearning import cross_fitted
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
@@ -88,27 +90,56 @@ def refuse_unfit(views: Views, sources: Sequence[int], facts: npt.NDArray[np.int
             )
 
 
+@dataclass(frozen=True)
+class Inspector:
+    """A judge, and for rows it was taught by, judges that were not: row taught[i] is for tests[i % len(tests)]."""
+
+    judge: Judge
+    taught: npt.NDArray[np.intp]
+    tests: tuple[TrustModel, ...]
+
+    def held_out(self) -> Iterator[tuple[npt.NDArray[np.intp], Judge]]:
+        """Rows, and a judge that has not seen them."""
+        for fold, test in enumerate(self.tests):
+            yield self.taught[fold :: len(self.tests)], replace(self.judge, trust=test)
+
+
 def learn_inspector(
     views: Views, sources: Sequence[int], facts: npt.NDArray[np.int8], engine: Engine, seed: int
-) -> Judge:
-    """The judge of these views, from a sample of their rows without the facts; p-values are those of the same rows."""
+) -> Inspector:
+    """The judge of these views, from a sample of their rows without the facts, and judges that have not seen them."""
     positions = sample_positions(len(views), engine, seed)
     blocks = put_views(views, engine)
     sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
     present = facts[positions] == 0
-    judge = learn_judge(sample, present, sources)[0]
+    judge, coordinates, _ = learn_judge(sample, present, sources)
+    if not judge.trust.pairs:
+        return Inspector(judge, positions[:0], ())
+    signatures = described_rows(judge, present, *sample.values())[1]
+    widths = [components.signature.shape[1] for components in judge.components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
-    signatures = described_rows(judge, present[some], *(part[some] for part in sample.values()))[1]
-    return replace(judge, trust=recalibrated(judge.trust, signatures, present[some]))
+    model, tests = cross_fitted(judge.trust, [part[some] for part in signatures], widths, present[some])
+    trust = trust_rows(model, present, *signatures)
+    for fold, test in enumerate(tests):
+        rows = np.arange(len(present))[some][fold :: len(tests)]
+        trust[rows] = trust_rows(test, present[rows], *(part[rows] for part in signatures))
+    judge = replace(judge, trust=model, repair=learn_repair(coordinates, trust))
+    return Inspector(judge, positions[some], tests)
 
 
-def inspect_views(views: Views, judge: Judge, facts: npt.NDArray[np.int8], engine: Engine) -> Inspection:
+def inspect_views(views: Views, inspector: Inspector, facts: npt.NDArray[np.int8], engine: Engine) -> Inspection:
     """The tests of a judge applied to all rows."""
-    present = engine.put(facts == 0)
-    found = engine.map_rows(_inspected_rows, judge, present, *put_views(views, engine))
-    p_values, trust, mass, density = (engine.get(part) for part in found)
+    present = facts == 0
+    found = engine.map_rows(_inspected_rows, inspector.judge, engine.put(present), *put_views(views, engine))
+    parts = [np.array(engine.get(part)) for part in found]
+    for rows, judge in inspector.held_out():
+        few = views[rows]
+        blocks = [None if few.matrix(name) is None else np.asarray(few[name]) for name in few]
+        for part, held in zip(parts, _inspected_rows(judge, present[rows], *blocks), strict=True):
+            part[rows] = held
+    p_values, trust, mass, density = parts
     p_values[facts > FACTS.index("missing")] = 0.0
-    return Inspection(facts, p_values, trust, mass & (facts == 0), density)
+    return Inspection(facts, p_values, trust, mass & present, density)
 
 
 def _inspected_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any, Any]:

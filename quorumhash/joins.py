@@ -44,13 +44,15 @@ def voted_offsets(rows: npt.NDArray[np.int64], partners: npt.NDArray[np.int64], 
     return near + [int(d) for d in named[often] if abs(d) > NEAR]
 
 
-def shift_gains(matches: MatchRows, usable: npt.NDArray[np.bool_], slope: float, offset: int) -> FloatArray:
-    """g (n,) of one offset, no larger than LARGEST_GAIN in size; 0 where a row or its neighbour cannot say."""
+def shift_gains(
+    matches: MatchRows, own: npt.NDArray[np.float32], usable: npt.NDArray[np.bool_], slope: float, offset: int
+) -> FloatArray:
+    """g (n,) of one offset, own odds S(i, i) given, at most LARGEST_GAIN in size; 0 where a row cannot say."""
     n_rows = len(matches.constant)
     gains = np.zeros(n_rows)
     rows = np.arange(max(0, -offset), min(n_rows, n_rows - offset))
     for part in np.array_split(rows, 1 + len(rows) // 65_536):
-        gains[part] = slope * (matches.odds(part, part + offset) - np.maximum(matches.odds(part, part), 0.0))
+        gains[part] = slope * (matches.odds(part, part + offset) - np.maximum(own[part], 0.0))
     return np.where(usable, np.clip(gains, -LARGEST_GAIN, LARGEST_GAIN), 0.0)
 
 

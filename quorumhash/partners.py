@@ -28,6 +28,7 @@ from quorumhash.codes import pack_bits, scores_to_bits
 from quorumhash.engines import Engine
 from quorumhash.evidence import grid_cells
 from quorumhash.index.hamming import HammingIndex
+from quorumhash.inspection import Inspector
 from quorumhash.judging import Judge, described_rows
 from quorumhash.scaling import put_views
 from quorumhash.trust import TrustModel
@@ -41,6 +42,7 @@ N_PARTNERS = 5
 EXACT_ROWS = 20_000  # up to so many, every suspicious row is compared with every row
 N_VARIATES = 32  # per pair of views beyond that: those that tell most
 N_BITS, N_CANDIDATES = 256, 100
+BLOCK_ROWS = 65_536
 QUERY_ROWS = 512  # compared with all rows in one go
 MOST_COPIES = 8  # of one view that are looked at: what more rows hold is nobody's own
 SMALLEST_PRIOR = 1e-3  # that a row waits for a view though its own is believed
@@ -113,6 +115,20 @@ def match_views(views: Views, judge: Judge, matching: Matching, trust: FloatArra
     return MatchRows(*(engine.get(part) for part in found))
 
 
+def own_odds(
+    views: Views, inspector: Inspector, view: int, matches: MatchRows, trust: FloatArray, engine: Engine
+) -> Floats:
+    """S(i, i) of every row (n,), by tests that have not seen it; `matches` and `trust` as in match_views."""
+    odds = np.empty(len(views), dtype=np.float32)
+    for rows in np.array_split(np.arange(len(views)), 1 + len(views) // BLOCK_ROWS):
+        odds[rows] = matches.odds(rows, rows)
+    for rows, judge in inspector.held_out():
+        matching = learn_matching(judge.trust, view, len(views))
+        held = match_views(views[rows], judge, matching, trust[rows], engine)
+        odds[rows] = held.odds(np.arange(len(rows)), np.arange(len(rows)))
+    return odds
+
+
 def _matched_rows(judge: Judge, matching: Matching, trust: Any, *blocks: Any) -> tuple[Any, Any, Any, Any]:
     xp = array_namespace(trust)
     signatures = described_rows(judge, trust, *blocks)[1]
@@ -134,12 +150,13 @@ class Homes:
     """How likely a row waits for a view, before the view is looked at: log prior (n,), and copies (n,) of the view.
 
     The home of a misplaced view holds something else there, or the same view again: a row that holds another view and
-    is believed to be right waits for none.
+    is believed to be right waits for none. Rows do not hold the same view by chance, but as often as believed ones do.
     """
 
     log_prior: Floats
     copies: Positions  # rows with the same number hold the same view; -1: no other row holds it
     slope: float  # of the calibrated odds
+    copied: float = 0.0  # log prior of a row that holds the same view, minus the log of how often believed rows do
 
 
 def learn_homes(trust: FloatArray, usable: npt.NDArray[np.bool_], matches: MatchRows, slope: float) -> Homes:
@@ -148,7 +165,11 @@ def learn_homes(trust: FloatArray, usable: npt.NDArray[np.bool_], matches: Match
     _, places, counts = np.unique(matches.cells, axis=0, return_inverse=True, return_counts=True)
     places = places.ravel()
     copies = np.where(usable & (counts[places] > 1) & (counts[places] <= MOST_COPIES), places, -1)
-    return Homes(np.log(np.maximum(doubt, SMALLEST_PRIOR)).astype(np.float32), copies.astype(np.int64), slope)
+    believed = places[doubt < 0.5]
+    by_chance = np.mean(np.bincount(believed)[believed] > 1) if len(believed) else 1.0
+    copied = -float(np.log(max(by_chance, 1.0 / len(doubt))))
+    prior = np.log(np.maximum(doubt, SMALLEST_PRIOR)).astype(np.float32)
+    return Homes(prior, copies.astype(np.int64), slope, copied)
 
 
 def find_partners(
@@ -175,7 +196,7 @@ def find_partners(
             places = near[part]
             scores = homes.slope * matches.odds(asked, places)
         same = (homes.copies[asked][:, None] == homes.copies[places]) & (homes.copies[asked][:, None] >= 0)
-        ranked = scores + np.where(same, 0.0, homes.log_prior[places])
+        ranked = scores + np.where(same, homes.copied, homes.log_prior[places])
         ranked = np.where(places == asked[:, None], -np.inf, ranked)
         best = np.argpartition(-ranked, min(N_PARTNERS, ranked.shape[1] - 1), axis=1)[:, :N_PARTNERS]
         best = np.take_along_axis(best, np.argsort(-np.take_along_axis(ranked, best, 1), axis=1, kind="stable"), 1)

@@ -24,6 +24,7 @@ from quorumhash.trust import (
     count_votes,
     doubt_rows,
     doubts_of,
+    examined_rows,
     gather_evidence,
     trust_rows,
 )
@@ -33,7 +34,9 @@ Presence = npt.NDArray[np.bool_]
 
 N_ROUNDS = 3
 N_FOLDS = 3
+N_HELD_OUT, N_HELD_OUT_ROUNDS = 10, 2  # folds and rounds of cross_fitted
 BULK = (1.0, 4.0)  # robust deviations between which the tail of a view's density is measured
+UNTRUSTED = 0.05  # trust below which a row that is not dense is noise
 RULED_OUT = 1e-4  # p-value of density below which a row teaches nothing
 
 
@@ -75,17 +78,42 @@ def learn_trust(
     return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
 
 
-def recalibrated(model: TrustModel, signatures: Sequence[FloatArray], present: Presence) -> TrustModel:
-    """P-values counted among these very rows: tests that have seen a row think better of it than of a new one."""
-    if not model.pairs or len(present) < FEWEST_ROWS:
-        return model
-    mass = [
-        is_mass_point(rows, view.probes, view.mass_points) for rows, view in zip(signatures, model.views, strict=True)
-    ]
-    out, doubts = ~present | np.stack(mass, axis=1), doubt_rows(model, *signatures)
-    real, fake = _real_and_fake_votes(model, list(signatures), out, doubts)
-    curves = [calibrate(real[:, m], fake[:, m]).curve for m in range(present.shape[1])]
-    return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
+def cross_fitted(
+    model: TrustModel, signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Presence
+) -> tuple[TrustModel, tuple[TrustModel, ...]]:
+    """A learned model again, and N_HELD_OUT models that have not seen one fold each: row i is of fold i % N_HELD_OUT.
+
+    Tests that have seen a row think well of it even where it is wrong: with few rows and many features a mismatch that
+    was learned from looks like a match. So every round goes by the trust that models without the row gave it. Noise is
+    neither right nor a mismatch: what density and the others agree to be noise is left out of odds and p-values.
+    """
+    masses = [(view.probes, view.mass_points) for view in model.views]
+    shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(signatures, masses, strict=True)], axis=1)
+    usable = present & ~shared
+    sample = TrustSample(list(signatures), list(n_signature), present, usable, masses)
+    folds = _folds(sample, N_HELD_OUT)
+    tests: list[TrustModel] = []
+    trust = trust_rows(model, present, *signatures)
+    for _ in range(N_HELD_OUT_ROUNDS):
+        tests = run_together(partial(_learn_tests, model, sample, trust), [~inside for inside in folds])
+        for _ in range(2):  # with the noise, and without what turned out to be noise
+            model = _calibrated(model, sample, tests)
+            tests = [replace(_with_calibrations(test, model.calibrations), densities=model.densities) for test in tests]
+            trust, density = _held_out_rows(tests, folds, present, signatures)
+            sample = replace(sample, usable=usable & ((density > np.log(DOUBTFUL)) | (trust > UNTRUSTED)))
+    return _learn_tests(model, sample, trust, np.ones(len(present), dtype=bool)), tuple(tests)
+
+
+def _held_out_rows(
+    tests: Sequence[TrustModel], folds: Sequence[Presence], present: Presence, signatures: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Trust (s, M) and log p-value of density (s, M) by tests that have not seen the row."""
+    trust, density = np.empty(present.shape), np.empty(present.shape)
+    for inside, test in zip(folds, tests, strict=True):
+        _, trust[inside], _, density[inside] = examined_rows(
+            test, present[inside], *(part[inside] for part in signatures)
+        )
+    return trust, density
 
 
 def _with_calibrations(model: TrustModel, calibrations: Sequence[Calibration]) -> TrustModel:
@@ -138,16 +166,16 @@ def _with_shares(pairs: Sequence[PairTest], sources: Sequence[int]) -> tuple[Pai
     return tuple(shared)
 
 
-def _folds(sample: TrustSample) -> list[Presence]:
+def _folds(sample: TrustSample, n_folds: int = N_FOLDS) -> list[Presence]:
     n_rows = len(sample.present)
-    return [np.arange(n_rows) % N_FOLDS == fold for fold in range(N_FOLDS)]
+    return [np.arange(n_rows) % n_folds == fold for fold in range(n_folds)]
 
 
 def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustModel]) -> TrustModel:
     """Densities, odds and p-values from the rows of each fold, which its tests have not seen: real, and mismatched."""
     n_rows, n_views = sample.present.shape
     real, fake, deviations = (np.full((n_rows, n_views), np.nan) for _ in range(3))
-    folds = _folds(sample)
+    folds = _folds(sample, len(tests))
     held_out = [[part[inside] for part in sample.signatures] for inside in folds]
     for inside, test, parts in zip(folds, tests, held_out, strict=True):
         for m, part in enumerate(parts):
@@ -159,7 +187,7 @@ def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustMod
         doubts = doubts_of(densities, list(deviations[inside].T))
         return _real_and_fake_votes(tests[fold], held_out[fold], ~sample.usable[inside], doubts)
 
-    for inside, (of_real, of_fake) in zip(folds, run_together(votes, range(N_FOLDS)), strict=True):
+    for inside, (of_real, of_fake) in zip(folds, run_together(votes, range(len(folds))), strict=True):
         real[inside], fake[inside] = of_real, of_fake
     model = replace(model, densities=densities)
     found = run_together(lambda m: calibrate(real[:, m], fake[:, m]), range(n_views))

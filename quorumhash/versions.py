@@ -9,17 +9,23 @@ other views whatever model made them. Of two groups A and B of rows of view m:
 B is of another version than A where r(A, A) and r(B, B) are clearly above chance and r(A, B) is not: each knows its
 own, and they do not know each other. Noise and swaps have r(B, B) = 0; clusters of one model have r(A, B) > 0, and hold
 items of different kinds, which the other views show: which model made a row has nothing to do with what it is about.
-Groups looked at: the rows that are doubted, and the smaller of two clusters of the view.
+
+Groups looked at: the rows taken for noise; those far from the core of the view, which is found by concentration
+(spreads of the densest CORE of the rows, again and again), so that a group cannot widen the spreads it is measured by;
+the smaller of two clusters. Rows that are doubted but look like any other are no group: chosen because they contradict
+the other views, they are alike in how they do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.evidence import ViewTests, density_deviations, learn_view
 from quorumhash.landmarks import k_means
 
 FloatArray = npt.NDArray[np.float64]
@@ -31,36 +37,64 @@ N_SHUFFLES = 50
 CLEAR = 4.0  # standard deviations of shuffled rows above which groups are at one
 AS_CLEAR = 0.4  # of the larger of r(A, A) and r(B, B), for the smaller
 CONTENT = 0.02  # share of another view's variance between two groups, from which on they differ in what they are about
+CORE, CORE_STEPS = 0.6, 4
+FAR = 10.0  # robust deviations from the core
+BY_CHANCE = 10.0  # times 1 / n, for clusters: they go by content, unless it was a model that parted them
 STRANGE = 0.3  # of the smaller: two groups whose r is below, and not clearly above chance, know nothing of each other
 
 
 @dataclass(frozen=True)
 class Version:
-    """A group of rows of one view: the doubted ones, or those nearer to the second of two centres (2, k)."""
+    """A group of rows of one view: noise, or what is far from a core, or nearer to the second of two centres (2, k)."""
 
     view: int
-    centres: FloatArray | None
+    centres: FloatArray | None = None
+    core: ViewTests | None = None
 
 
 def find_version(
-    coordinates: Sequence[FloatArray], view: int, doubted: Flags, usable: npt.NDArray[np.bool_], seed: int
-) -> Version | None:
-    """Look for one in a sample: coordinates (s, k_m) per view, doubted rows (s,) of the view, usable (s, M)."""
+    coordinates: Sequence[FloatArray], view: int, noisy: Flags, usable: Flags, core: tuple[ViewTests, FloatArray],
+    seed: int,
+) -> Version | None:  # fmt: skip
+    """Look for one in a sample: coordinates (s, k_m) per view, noisy rows (s,) of the view, usable (s, M).
+
+    `core` is what learn_core gave, and the view's signature and grain (s, k).
+    """
     others = [n for n in range(len(coordinates)) if n != view]
     here = usable[:, view] & usable[:, others].any(axis=1)
-    if is_other_version(coordinates, view, here & ~doubted, here & doubted, usable, seed):
-        return Version(view, None)
-    if np.count_nonzero(here & ~doubted) < 2 * FEWEST_ROWS:
+    far = far_from_core(*core)
+    for group, version in ((noisy, Version(view)), (far, Version(view, core=core[0]))):
+        if is_other_version(coordinates, view, here & ~group, here & group, usable, seed):
+            return version
+    if np.count_nonzero(here & ~noisy) < 2 * FEWEST_ROWS:
         return None
-    centres = np.asarray(k_means(coordinates[view][here & ~doubted].astype(np.float32), 2, seed), dtype=np.float64)
+    centres = np.asarray(k_means(coordinates[view][here & ~noisy].astype(np.float32), 2, seed), dtype=np.float64)
     if len(centres) < 2:
         return None
     second = in_second_cluster(centres, coordinates[view])
     if np.count_nonzero(second & here) > np.count_nonzero(~second & here):
         centres, second = centres[::-1], ~second
-    if is_other_version(coordinates, view, here & ~doubted & ~second, here & second, usable, seed):
-        return Version(view, centres)
+    content = BY_CHANCE / np.count_nonzero(here)
+    if is_other_version(coordinates, view, here & ~noisy & ~second, here & second, usable, seed, content):
+        return Version(view, centres=centres)
     return None
+
+
+def learn_core(rows: FloatArray, n_signature: int, usable: Flags) -> ViewTests:
+    """The density of the core of a view, from signature and grain (s, k)."""
+    nothing = np.zeros((rows.shape[1], 3))
+    weights = usable.astype(np.float64)
+    for _ in range(CORE_STEPS):
+        core = learn_view(rows, n_signature, weights, usable, nothing, nothing[:0])
+        deviations = density_deviations(core, rows)
+        limit = np.quantile(deviations[usable], CORE) if usable.any() else np.inf
+        weights = (usable & (deviations <= limit)).astype(np.float64)
+    return core
+
+
+def far_from_core(core: ViewTests, rows: Any) -> Any:
+    """Which rows (n,), given signature and grain (n, k), lie FAR outside."""
+    return density_deviations(core, rows) > FAR
 
 
 def in_second_cluster(centres: FloatArray, rows: FloatArray) -> Flags:
@@ -70,15 +104,16 @@ def in_second_cluster(centres: FloatArray, rows: FloatArray) -> Flags:
 
 
 def is_other_version(
-    coordinates: Sequence[FloatArray], view: int, first: Flags, second: Flags, usable: Flags, seed: int
-) -> bool:
+    coordinates: Sequence[FloatArray], view: int, first: Flags, second: Flags, usable: Flags, seed: int,
+    content: float = CONTENT,
+) -> bool:  # fmt: skip
     """Whether two groups of rows (s,) each go with the other views, and not with each other."""
     rng = np.random.default_rng(seed)
     groups = [rng.permutation(np.flatnonzero(group))[:MOST_ROWS] for group in (first, second)]
     if min(map(len, groups)) < FEWEST_ROWS:
         return False
     a, b = groups
-    if _difference(coordinates, view, first, second, usable) > CONTENT + 1.0 / np.count_nonzero(first | second):
+    if _difference(coordinates, view, first, second, usable) > content + 1.0 / np.count_nonzero(first | second):
         return False
     own, its = (_agreement(coordinates, view, group, group, usable, rng) for group in groups)
     between = _agreement(coordinates, view, a, b, usable, rng)

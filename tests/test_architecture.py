@@ -45,12 +45,12 @@ LEVELS = [
     {
         "calibration", "consensus", "coordinates", "evidence", "features.visual_words", "hashers.epamh",
         "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "nearness", "repair",
-        "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets", "versions",
-        "viewoptions",
+        "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {
         "encoding", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh",
         "hashers.ssh", "steps.bounds", "steps.centredkernels", "steps.classgraph", "steps.joinedgraph", "trust",
+        "versions",
     },
     {
         "features", "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
@@ -59,11 +59,11 @@ LEVELS = [
     {"datasets.picturesets", "hashers.knn_repair", "hashers.rpca", "hashers.vote", "judging", "steps.crossview"},
     {
         "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "drift", "evolution",
-        "hashers.repair", "inspection", "partners", "quorum",
+        "hashers.repair", "inspection", "quorum",
     },
-    {"auditreport", "datasets.cifar10_mnist", "evolving", "joins"},
-    {"auditing", "datasets", "hashers.quorum"},
-    {"datasets.catalogue", "hashers"},
+    {"auditreport", "datasets.cifar10_mnist", "evolving", "partners"},
+    {"datasets", "findings", "hashers.quorum", "joins"},
+    {"auditing", "datasets.catalogue", "hashers"},
     {"auditcli", "bench.naming", "bench.peers", "bench.weighting", "datasetscli", "index.cli", "web.collection"},
     {
         "bench.panelmethods", "bench.paperpage", "experiment", "web.answers", "web.health", "web.modelfacts",

@@ -15,7 +15,7 @@ from quorumhash.evidence import pair_evidence
 from quorumhash.inspection import find_facts, inspect_views, learn_inspector
 from quorumhash.joins import Run, find_runs, heaviest_runs, voted_offsets
 from quorumhash.judging import described_rows
-from quorumhash.partners import Homes, _copies, find_partners, learn_homes, learn_matching, match_views
+from quorumhash.partners import Homes, MatchRows, _copies, find_partners, learn_homes, learn_matching, match_views
 from quorumhash.versions import is_other_version
 
 N_ROWS = 600
@@ -212,7 +212,7 @@ def test_odds_of_rows_are_the_votes_of_the_textbook(clean):
     trust = np.random.default_rng(0).uniform(0.2, 1.0, (120, 3))
     with open_engine("threads") as engine:
         facts = find_facts(views, engine)
-        judge = learn_inspector(views, [0, 1, 2], facts, engine, 0)
+        judge = learn_inspector(views, [0, 1, 2], facts, engine, 0).judge
         matching = learn_matching(judge.trust, 1, 120)
         matches = match_views(views, judge, matching, trust, engine)
     signatures = described_rows(judge, facts == 0, *(values for _, values in views.items()))[1]
@@ -236,8 +236,8 @@ def test_codes_find_the_partners_that_all_rows_give(clean, monkeypatch):
     views = qh.Views(clean)
     with open_engine("threads") as engine:
         facts = find_facts(views, engine)
-        judge = learn_inspector(views, [0, 1, 2], facts, engine, 0)
-        seen = inspect_views(views, judge, facts, engine)
+        inspector = learn_inspector(views, [0, 1, 2], facts, engine, 0)
+        judge, seen = inspector.judge, inspect_views(views, inspector, facts, engine)
         matching = learn_matching(judge.trust, 0, N_ROWS)
         matches = match_views(views, judge, matching, seen.trust, engine)
     homes = learn_homes(seen.trust[:, 0], seen.usable[:, 0], matches, 0.5)
@@ -254,6 +254,24 @@ def test_codes_find_the_partners_that_all_rows_give(clean, monkeypatch):
 def test_copies_are_rows_with_the_same_number():
     homes = Homes(np.zeros(5, dtype=np.float32), np.array([3, -1, 3, 7, -1]), 1.0)
     assert [sorted(set(row)) for row in _copies(homes, np.array([0, 1])).tolist()] == [[0, 2], [1]]
+
+
+def test_a_copy_is_a_clue_to_the_partner_unless_copies_are_common():
+    """Row 0 holds what row 1 holds; rows 2 and 3 are doubted and wait for a view, by the odds as well as row 1 does."""
+
+    def homes_of(cells, trust):
+        matches = MatchRows(np.zeros((len(cells), 1)), np.zeros((len(cells), 1)), np.zeros(len(cells)), cells)
+        return learn_homes(trust, np.ones(len(cells), dtype=bool), matches, 1.0), matches
+
+    cells = np.arange(60.0)[:, None] * np.ones(3)
+    cells[0] = cells[1]
+    trust = np.full(60, 0.99)
+    trust[[0, 2, 3]] = 0.01
+    rare, matches = homes_of(cells, trust)
+    assert rare.copied == pytest.approx(np.log(60))
+    assert find_partners(matches, None, rare, np.array([0]), 0)[0][0, 0] == 1
+    cells[10:59:2] = cells[11:60:2]  # most rows are there twice, and believed
+    assert homes_of(cells, trust)[0].copied < 0.3
 
 
 def test_runs_are_the_segments_of_the_largest_sum():

@@ -6,7 +6,8 @@ The cells are those of audit.toml beside this file. Of each: recall (planted pai
 of their kind) and precision (verdicts of that kind that were planted), partners, false alarms; for a shifted join its
 range. "swap" copies a random other row's view, which that row keeps; "exchange" permutes views among the rows that are
 hit, so that no copy betrays them; both are to be called swap. "model_version" turns a view and moves its mean,
-with noise of a tenth of its spread. Results are stored cell by cell, and a run that was stopped goes on.
+with noise of a tenth of its spread. Results are stored cell by cell, each with the commit it was run at, and a run that
+was stopped goes on.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def measure(
                 }
                 for hasher in plan["apply"]["hashers"][name]
             }
-        cells[label] = cell
+        cells[label] = cell | {"commit": report["provenance"]["commit"]}
         print(name, label, json.dumps(cell), flush=True)
         save()
 

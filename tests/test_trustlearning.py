@@ -1,0 +1,39 @@
+"""Models that have not seen the rows they judge."""
+
+import numpy as np
+import pytest
+
+from quorumhash import trustlearning
+from quorumhash.trustlearning import N_HELD_OUT, cross_fitted, learn_trust
+
+
+@pytest.fixture(scope="module")
+def learned():
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((300, 4))
+    rows = [hidden @ rng.standard_normal((4, 6)) + rng.standard_normal((300, 6)) for _ in range(3)]
+    present = np.ones((300, 3), dtype=bool)
+    return rows, present, learn_trust(rows, [6] * 3, present, [0, 1, 2])
+
+
+def test_the_tests_of_a_fold_do_not_change_with_its_rows(learned, monkeypatch):
+    monkeypatch.setattr(trustlearning, "N_HELD_OUT_ROUNDS", 1)  # later rounds go by the trust that other folds gave
+    rows, present, model = learned
+    _, tests = cross_fitted(model, rows, [6] * 3, present)
+    changed = [part.copy() for part in rows]
+    changed[1][::N_HELD_OUT] = np.random.default_rng(1).standard_normal(changed[1][::N_HELD_OUT].shape)
+    _, again = cross_fitted(model, changed, [6] * 3, present)
+    assert len(tests) == N_HELD_OUT
+    for fold, is_same in ((0, True), (1, False)):
+        left, right = (np.concatenate([pair.left.ravel() for pair in part[fold].pairs]) for part in (tests, again))
+        assert (len(left) == len(right) and np.allclose(left, right)) == is_same
+
+
+def test_the_model_and_its_folds_share_odds_and_p_values(learned):
+    rows, present, model = learned
+    full, tests = cross_fitted(model, rows, [6] * 3, present)
+    for test in tests:
+        assert np.array_equal(test.slopes, full.slopes)
+        assert np.array_equal(test.log_odds, full.log_odds)
+        assert test.calibrations == full.calibrations
+        assert test.densities == full.densities
