@@ -7,6 +7,7 @@ threads and sums are added in block order, so one thread and many give the same 
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ BLOCKS_AT_ONCE = 16  # of every thread, where results are needed a part at a tim
 ROW_COPIES, ROW_NUMBERS = 8, 4096  # a row in work: its features some eight times over, kernels and targets; float64
 SHARE_IN_WORK = 0.5  # of the memory budget; the rest is for samples, sums and results
 SMALLEST_BLOCK = 16
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
 class _Given(Rows):
@@ -207,10 +209,15 @@ class ThreadsEngine(Engine):
 def _keep_freed_memory() -> None:
     """Let glibc keep the pages of freed temporaries instead of returning them to the system after every block.
 
-    Its thresholds follow the largest block ever freed, up to 32 MB; one block of nearly that size, never touched, sets
-    them. Without this a sum over blocks spends more time on page faults than on products.
+    Else a sum over blocks spends more time on page faults than on products. Left alone, glibc finds such thresholds by
+    itself; a process of dask must be told, for dask switches that off in its workers.
     """
-    np.empty(31 << 20, dtype=np.uint8)
+    try:
+        tell = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+    tell(M_MMAP_THRESHOLD, 31 << 20)  # 32 MB is the most it takes
+    tell(M_TRIM_THRESHOLD, 62 << 20)
 
 
 def _own(rows: Rows) -> _Given | _Made:
