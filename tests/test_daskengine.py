@@ -26,7 +26,7 @@ def test_partitions_are_whole_blocks_by_the_number_of_rows_alone():
         assert (bounds[0].start, bounds[-1].stop) == (0, n_rows)
         assert all(part.start % block_rows == 0 for part in bounds)
     counts = [len(partition_bounds(n, 2048)) for n in (1, 8 * 2048, 32_768, 1_000_000, 100_000_000)]
-    assert counts == [1, 8, 8, 55, 763]
+    assert counts == [1, 4, 4, 55, 763]
 
 
 def test_sums_are_added_from_the_first_to_the_last():
@@ -53,7 +53,7 @@ def client(cluster):
 
 
 @pytest.mark.extra
-@pytest.mark.parametrize("block_rows", [1, 2, 70, 1000])
+@pytest.mark.parametrize("block_rows", [1, 2, 75, 1000])
 def test_verbs_are_those_of_threads(client, block_rows, monkeypatch):
     """Blocks of 1 and 2 rows make partitions of several blocks, and more sums than are added in one go."""
     monkeypatch.setattr(daskengine, "MOST_SUMS", 8)
@@ -141,8 +141,8 @@ def test_rows_of_files_do_not_pass_through_the_driver(client, tmp_path, monkeypa
     for name, matrix in views.items():
         np.save(tmp_path / f"{name}-0.npy", matrix[:110])
         np.save(tmp_path / f"{name}-1.npy", matrix[110:])
-    expected = qh.ITQHasher(n_bits=8).fit(views, engine=ThreadsEngine(1, block_rows=70))
-    with DaskEngine(client, block_rows=70) as engine:
+    expected = qh.ITQHasher(n_bits=8).fit(views, engine=ThreadsEngine(1, block_rows=75))
+    with DaskEngine(client, block_rows=75) as engine:
         given = {name: qh.shards(str(tmp_path / f"{name}-*.npy"), engine=engine) for name in views}
         monkeypatch.setattr(ShardFiles, "__getitem__", _refuse)  # here; workers are other processes
         hasher = qh.ITQHasher(n_bits=8).fit(given, engine=engine)

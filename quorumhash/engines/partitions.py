@@ -15,7 +15,8 @@ from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.engines.torchengine import TorchEngine
 from quorumhash.matrices import Matrix, dense_rows
 
-FEWEST, MANY = 8, 64  # partitions: a task costs a millisecond or two, so few rows make few of them ...
+FEWEST, MANY = 4, 64  # partitions: a task costs a millisecond or two, so few rows make few of them ...
+FEWEST_BLOCKS = 8  # of a partition, where that leaves FEWEST partitions
 MOST_BLOCKS = 64  # of a partition; so very many rows make more than MANY
 
 
@@ -56,7 +57,7 @@ class Walk:
 def partition_bounds(n_rows: int, block_rows: int) -> list[slice]:
     """Whole blocks, by the number of rows alone."""
     n_blocks = -(-n_rows // block_rows)
-    n_partitions = max(FEWEST, min(MANY, n_blocks // FEWEST))
+    n_partitions = max(FEWEST, min(MANY, n_blocks // FEWEST_BLOCKS))
     step = block_rows * min(MOST_BLOCKS, -(-n_blocks // n_partitions))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
