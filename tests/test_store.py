@@ -416,3 +416,22 @@ def test_append_tells_how_far_it_is_and_what_it_raises_undoes_everything(tmp_pat
         with pytest.raises(ZeroDivisionError):
             file.append(codes, range(25, 50), done=lambda n: n // (n - 10))
         assert len(file) == 25
+
+
+def test_reading_and_writing_tell_how_far_they_are(tmp_path):
+    codes = np.random.default_rng(0).integers(0, 256, (300, 4), dtype=np.uint8)
+    told = []
+    with SegmentFile(tmp_path / "items.qhx", 32) as file:
+        file.append(codes, np.arange(300), done=told.append)
+        assert sum(told) == 300
+        file.remove(np.arange(50))
+        told.clear()
+        assert file.check(done=told.append) == []
+        assert sum(told) == 300 + 50
+        told.clear()
+        file.compact(done=told.append)
+        assert sum(told) == 350 + 250
+    told.clear()
+    with SegmentFile(tmp_path / "items.qhx") as file:
+        file.remove(np.arange(50, 60), done=told.append)
+    assert sum(told) == 250

@@ -91,8 +91,9 @@ def remove_items(
             target, left = opened.name, len(opened)
     else:
         _require_index(target)
-        with waiting_bar(True, "index remove"), SegmentFile(target) as items:
-            items.remove(ids)
+        with SegmentFile(target) as items:
+            with count_bar(_ids_in(items), "index remove", "ids") as done:
+                items.remove(ids, done=done)
             left = len(items)
     facts = {"store" if store else "index": target, "removed": len(ids), "items": left}
     say(as_json, facts, f"Removed {len(ids)} items from {target}: {left} items.")
@@ -119,8 +120,9 @@ def check_file(file: FileArgument, as_json: JsonOption = False) -> None:
     """
     from quorumhash.index.store import SegmentFile
 
-    with waiting_bar(True, "index check"), SegmentFile(file, readonly=True) as segments:
-        faults = segments.check()
+    with SegmentFile(file, readonly=True) as segments:
+        with count_bar(_ids_in(segments), "index check", "ids") as done:
+            faults = segments.check(done=done)
         facts = {"index": str(file), "sound": not faults, "faults": faults}
     say(as_json, facts, "\n".join(faults) or f"{file} is sound.")
     if faults:
@@ -136,9 +138,10 @@ def compact_file(file: FileArgument, as_json: JsonOption = False) -> None:
     from quorumhash.index.store import SegmentFile
 
     _require_index(str(file))
-    with waiting_bar(True, "index compact"), SegmentFile(file) as segments:
+    with SegmentFile(file) as segments:
         before = segments.info()
-        segments.compact()
+        with count_bar(_ids_in(segments) + before["items"], "index compact", "ids") as done:
+            segments.compact(done=done)
         after = segments.info()
     saved = before["file_bytes"] + before["wal_bytes"] - after["file_bytes"]
     facts = {"index": str(file), "items": after["items"], "dropped": before["removed"], "saved_bytes": saved}
@@ -202,6 +205,12 @@ def _target(words: list[str], store: str) -> tuple[str, str]:
     if len(words) != (1 if store else 2):
         raise ParameterError("give an index file and a .npy file; with --store the .npy file alone.")
     return store or words[0], words[-1]
+
+
+def _ids_in(segments: Any) -> int:
+    """How many ids a reader of all segments meets: a removed item's twice."""
+    facts = segments.info()
+    return int(facts["items"] + 2 * facts["removed"])
 
 
 def _require_index(target: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,17 @@ from typing import Any, Self
 
 from quorumhash.errors import IndexFileError
 from quorumhash.index.database import connect, translated
-from quorumhash.index.segments import FORMAT_VERSION, Codes, Head, Ids, parse_head, parse_segments, replay
+from quorumhash.index.segments import (
+    FORMAT_VERSION,
+    Codes,
+    Done,
+    Head,
+    Ids,
+    Segment,
+    parse_head,
+    parse_segments,
+    replay,
+)
 
 
 class SegmentReader:
@@ -62,12 +72,12 @@ class SegmentReader:
             self._seen = head
             return found
 
-    def _items(self, seen: Head | None = None) -> tuple[Codes, Ids]:
+    def _items(self, seen: Head | None = None, done: Done | None = None) -> tuple[Codes, Ids]:
         """The items now; or those under an earlier head: until a compaction, segments are only put behind others."""
         head = self._head()
         text = "SELECT number, kind, ids, codes, chain FROM segments {} ORDER BY number"
         if seen is None or seen == head:  # all of them: one too many is damage
-            return replay(parse_segments(self._sql(text.format("")), head), head)
+            return replay(_counted(parse_segments(self._sql(text.format("")), head), done), head)
         rows = self._sql(text.format("WHERE number < ?"), (seen.n_segments,))
         return replay(parse_segments(rows, seen), seen)
 
@@ -87,11 +97,14 @@ class SegmentReader:
             "model": head.model, **{name: p.stat().st_size if p.exists() else 0 for name, p in sizes.items()},
         }  # fmt: skip
 
-    def check(self) -> list[str]:
-        """Read everything and compare every checksum; a sentence for each fault, none when the file is sound."""
+    def check(self, *, done: Done | None = None) -> list[str]:
+        """Read everything and compare every checksum; a sentence for each fault, none when the file is sound.
+
+        `done` is called with the ids of every segment that is read: those of items, and once more of removed ones.
+        """
         try:
             with self._reading():
-                self._items()
+                self._items(done=done)
                 faults = [str(row[0]) for row in self._sql("PRAGMA integrity_check")]
         except IndexFileError as error:
             return [str(error)]
@@ -137,3 +150,10 @@ class SegmentReader:
             finally:
                 if self._connection is not None and self._connection.in_transaction:
                     self._sql("ROLLBACK")
+
+
+def _counted(segments: Iterable[Segment], done: Done | None) -> Iterator[Segment]:
+    for segment in segments:
+        yield segment
+        if done is not None:
+            done(len(segment.ids))

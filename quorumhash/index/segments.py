@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +24,7 @@ from quorumhash.errors import IndexFileError
 
 Codes = npt.NDArray[np.uint8]
 Ids = npt.NDArray[np.int64]
+Done = Callable[[int], None]  # told how many more ids are read or written
 
 APPLICATION_ID, FORMAT_VERSION = 0x51485831, 1  # "QHX1"; the version is SQLite's user_version
 SEGMENT_BYTES = 1 << 24  # a batch may be many segments, so that reading needs little beside the result

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -21,7 +21,7 @@ from quorumhash.index.arguments import MAX_BITS, checked_codes, checked_ids, che
 from quorumhash.index.database import create, translated
 from quorumhash.index.idset import IdSet
 from quorumhash.index.segmentreader import SegmentReader
-from quorumhash.index.segments import ADDED, REMOVED, Codes, Head, Ids, Segment, split
+from quorumhash.index.segments import ADDED, REMOVED, Codes, Done, Head, Ids, Segment, split
 from quorumhash.index.writerlock import WriterLock
 
 
@@ -82,9 +82,7 @@ class SegmentFile(SegmentReader):
             )
         self._no_codes = np.empty((0, n_bytes(self.n_bits)), dtype=np.uint8)  # of a segment of removals
 
-    def append(
-        self, codes: npt.ArrayLike, ids: npt.ArrayLike, model: str = "", *, done: Callable[[int], None] | None = None
-    ) -> None:
+    def append(self, codes: npt.ArrayLike, ids: npt.ArrayLike, model: str = "", *, done: Done | None = None) -> None:
         """Add items (n, width) under new ids (n,), all or none; `model` is remembered, another one refused.
 
         `done` is called with the number of items of every segment that is written.
@@ -102,11 +100,11 @@ class SegmentFile(SegmentReader):
         self._known = IdSet(ids)
         return int(ids.max(initial=-1)) + 1
 
-    def remove(self, ids: npt.ArrayLike) -> None:
-        """Take items away by id, all or none."""
+    def remove(self, ids: npt.ArrayLike, *, done: Done | None = None) -> None:
+        """Take items away by id, all or none; `done` is called as by `check`, where ids must be read."""
         names = checked_ids(ids)
         with self._writing():
-            known = self._require_ids(names, are_new=False)
+            known = self._require_ids(names, are_new=False, done=done)
             self._put([*split(REMOVED, names, self._no_codes)], self._head())
         self._known = known and known.without(names)
 
@@ -117,14 +115,17 @@ class SegmentFile(SegmentReader):
             self._known = self._require_ids(names, are_new=False)
             self._put([*split(REMOVED, names, self._no_codes), *split(ADDED, names, rows)], self._head_for(model))
 
-    def compact(self) -> None:
-        """Write the items that are there anew, without removed ones, in as few segments as can be; shrink the file."""
+    def compact(self, *, done: Done | None = None) -> None:
+        """Write the items that are there anew, without removed ones, in as few segments as can be; shrink the file.
+
+        `done` is called as by `check`, then with the number of items of every segment that is written.
+        """
         with self._writing():
-            codes, ids = self._items()
+            codes, ids = self._items(done=done)
             head = self._head()
             self._sql("DELETE FROM segments")
             fresh = Head(head.n_bits, head.model, head.generation + 1)
-            self._put(list(split(ADDED, ids, codes)), fresh)
+            self._put(split(ADDED, ids, codes), fresh, done)
         with self._turn, translated(self.path):
             self._sql("VACUUM")
             self._sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -166,7 +167,7 @@ class SegmentFile(SegmentReader):
             )
         return dataclasses.replace(head, model=head.model or model)
 
-    def _put(self, segments: Iterable[Segment], head: Head, done: Callable[[int], None] | None = None) -> None:
+    def _put(self, segments: Iterable[Segment], head: Head, done: Done | None = None) -> None:
         """Write segments behind those there, and the head that states them."""
         number, chain, n_items, n_rows = head.n_segments, head.chain, head.n_items, head.n_rows
         for segment in segments:
@@ -179,11 +180,11 @@ class SegmentFile(SegmentReader):
         head = dataclasses.replace(head, n_segments=number, n_items=n_items, n_rows=n_rows, chain=chain)
         self._sql("INSERT OR REPLACE INTO head VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", head.row())
 
-    def _require_ids(self, ids: Ids, are_new: bool) -> IdSet | None:
+    def _require_ids(self, ids: Ids, are_new: bool, done: Done | None = None) -> IdSet | None:
         """What is there now; refuses ids that are there though new, or not there though old."""
         if not self._checks_ids:
             return None
-        known = self._known or IdSet(self._items()[1])
+        known = self._known or IdSet(self._items(done=done)[1])
         wrong = ids[known.has(ids) == are_new]
         if len(wrong):
             found, advice = (
