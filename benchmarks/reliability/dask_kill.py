@@ -29,7 +29,7 @@ from quorumhash.bench.provenance import provenance
 from quorumhash.engines.daskengine import DaskEngine
 from quorumhash.engines.threads import ThreadsEngine
 
-BLOCK_ROWS, PATIENCE = 250, 60
+BLOCK_ROWS, PATIENCE = 250, 15
 HASHERS: dict[str, Callable[[], Any]] = {
     "rmvh": lambda: ConsensusHasher(n_bits=16, max_iter=8),
     "quorum": lambda: QuorumHasher(n_bits=16, n_steps=10),

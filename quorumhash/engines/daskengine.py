@@ -40,6 +40,7 @@ from quorumhash.matrices import dense_rows, is_sharded, is_sparse
 
 MOST_SUMS, AT_ONCE = 16, 16  # more partial sums than that are first added by the workers, so many in a task
 SMALL_BYTES = 16_384  # an argument larger than this is sent once, and not with every task
+CONNECT = "5s"  # how long workers of this machine call one that has died, before its work is given to others
 N_CACHED = 64  # such arguments kept for the next verb
 
 
@@ -119,12 +120,11 @@ class DaskEngine(Engine):
             if isinstance(self._given, str):
                 self._client = distributed.Client(self._given, set_as_default=False)
                 return
-            self._cluster = distributed.LocalCluster(
-                n_workers=self.n_workers or threads_wanted(),
-                threads_per_worker=1,
-                dashboard_address=":0",
-                silence_logs="ERROR",
-            )
+            n_workers = self.n_workers or threads_wanted()
+            with _configured({"distributed.comm.timeouts.connect": CONNECT}):
+                self._cluster = distributed.LocalCluster(
+                    n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs="ERROR"
+                )
             self._client = distributed.Client(self._cluster, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise EngineError(
@@ -232,7 +232,8 @@ class DaskEngine(Engine):
         return self._sent[key]
 
     def _sent_alone(self, value: Any) -> Any:
-        with self._watched(), _large_tasks():
+        # rows that are sent on purpose are no oversight to be warned of
+        with self._watched(), _configured({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self._client.submit(itself, value, pure=False)
 
     def _submitted(self, function: Callable[..., Any], *lists: list[Any], **shared: Any) -> list[Any]:
@@ -290,8 +291,7 @@ def _load_distributed() -> Any:
     return distributed
 
 
-def _large_tasks() -> Any:
-    """Rows that are sent on purpose are no oversight to be warned of."""
+def _configured(settings: dict[str, str]) -> Any:
     import dask
 
-    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+    return dask.config.set(settings)
