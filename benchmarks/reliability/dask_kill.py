@@ -1,6 +1,6 @@
 """A dask worker is killed at random moments of fit and of transform: are the results the same, bit by bit?
 
-    python benchmarks/reliability/dask_kill.py [--moments 20] [--rows 4000] [--seed 0]
+    python benchmarks/reliability/dask_kill.py [--moments 10] [--rows 4000] [--seed 0]
         [--out benchmarks/results/dask_kill.json]
 
 Two worker processes. How long the work takes is measured once, undisturbed; then it is done again and again, and each
@@ -29,7 +29,7 @@ from quorumhash.bench.provenance import provenance
 from quorumhash.engines.daskengine import DaskEngine
 from quorumhash.engines.threads import ThreadsEngine
 
-BLOCK_ROWS, PATIENCE = 250, 15
+BLOCK_ROWS, PATIENCE = 250, 5
 HASHERS: dict[str, Callable[[], Any]] = {
     "rmvh": lambda: ConsensusHasher(n_bits=16, max_iter=8),
     "quorum": lambda: QuorumHasher(n_bits=16, n_steps=10),
@@ -112,7 +112,7 @@ def report_of(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--moments", type=int, default=20)
+    parser.add_argument("--moments", type=int, default=10, help="of each step of each method")
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/dask_kill.json"))
