@@ -176,7 +176,7 @@ def recall_charts() -> Iterator[tuple[str, Chart]]:
         for row in own:
             points = [(found["recall"], found["queries_per_second_1"]) for found in row["settings"]]
             curves.append(Curve(row["engine"], *zip(*points, strict=True)))
-        title = f"{codes}: {own[0]['items']:,} items, {own[0]['distinct']:,} codes"
+        title = f"{own[0]['items']:,} items, {own[0]['distinct']:,} different codes"
         chart = Chart(title, "recall@10", "queries a second, one thread", tuple(curves), log_y=True)
         yield f"recall_speed_{names.get(codes, 'turned')}", chart
 
