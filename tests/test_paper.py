@@ -98,12 +98,13 @@ def test_a_surface_has_a_row_for_every_value():
 
 def test_drawings_of_the_documentation_are_fresh(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    figures = importlib.import_module("figures_paper")
-    drawn = {f"{name}.svg": figures.standalone(chart) for name, chart in figures.charts()}
+    figures, of_search = (importlib.import_module(name) for name in ("figures_paper", "figures_search"))
+    charts = [*figures.charts(), *of_search.recall_charts()]
+    drawn = {f"{name}.svg": figures.standalone(chart) for name, chart in charts}
     kept = {path.name: path.read_text() for path in (ROOT / "docs" / "figures").glob("*.svg")}
     assert set(drawn) == set(kept)
     for name, text in drawn.items():
-        assert kept[name] == text, f"run python benchmarks/figures_paper.py: {name} is stale"
+        assert kept[name] == text, f"run benchmarks/figures_paper.py and figures_search.py: {name} is stale"
 
 
 def test_an_empty_folder_gives_an_empty_page(tmp_path):
