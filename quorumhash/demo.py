@@ -29,7 +29,7 @@ from quorumhash.experiment import (
 from quorumhash.hashers import HASHERS
 from quorumhash.report import Chart, Curve, Picture, Report, Strip, Table
 
-BITS = (16, 32, 64)
+BITS = (32, 64)
 DAMAGES = {"swap": "20 % of the (item, view) pairs swapped with another item's", "noise": "20 % replaced by noise"}
 RATE, SEED, CURVE_BITS = 0.2, 0, 32
 METHODS: dict[str, tuple[str, dict[str, object]]] = {
