@@ -8,7 +8,7 @@ setup(
     ext_modules=[
         Extension(
             "quorumhash._native._hamming",
-            [f"{NATIVE}/{name}.c" for name in ("kernels", "module", "multiindex", "scan", "weighted")],
+            [f"{NATIVE}/{name}.c" for name in ("kernels", "module", "multiindex", "scan", "weighted", "words")],
             depends=[f"{NATIVE}/hamming.h"],
             extra_compile_args=["-O3"],
             optional=True,  # without a compiler NumPy gives the same answers

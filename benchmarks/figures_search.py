@@ -124,12 +124,12 @@ def search_multi_index() -> str:
     for row in (row for row in report["multi_index"] if "k" in row):
         rate = row["queries_per_second"]
         shown = [f"{rate[name]:,.0f}" for name in ("scan", "multi-index")]
-        spread = " / ".join(f"{value:.0f}" for value in row["farthest"])
-        share = f"{100 * row['share_looked_up']:.0f} %"
-        rows.append(
-            [row["codes"], f"{row['items']:,}", str(row["k"]), spread, *shown, f"{row['times_scan']:.1f}", share]
-        )
-    header = ["codes", "items", "k", "k-th distance, 10 / 50 / 90 %", "scan, queries a second", "bands", "times scan"]
+        spread = " / ".join(f"{value:.0f}" for value in row.get("farthest", []))
+        share = f"{100 * row['share_looked_up']:.0f} %" if "share_looked_up" in row else ""
+        facts = [row["codes"], f"{row['items']:,}", str(row["k"]), f"{row['batch']:,}", spread]
+        rows.append([*facts, *shown, f"{row['times_scan']:.1f}", share])
+    header = ["codes", "items", "k", "batch", "k-th distance, 10 / 50 / 90 %", "scan, queries a second", "bands"]
+    header.append("times scan")
     taken = ", ".join(
         f"{row['band_bytes_per_code']} ({row['codes']})" for row in report["multi_index"] if "k" not in row
     )

@@ -50,12 +50,25 @@ typedef struct {
 typedef unsigned qh_run(const uint8_t *tiles, size_t n_tiles, size_t stride, size_t n_bytes, size_t early,
                         const qh_probe *const *probes, size_t n_probes, uint64_t *masks, uint8_t *distances);
 
+/* Which of n <= 64 words differ from the query in at most `limit` bits: one bit each, the first lowest. */
+typedef uint64_t qh_near_words(const uint64_t *words, size_t n, uint64_t query, unsigned limit);
+
 typedef struct {
     const char *name;
     qh_run *hamming;  /* by popcount of the XOR; n_bytes <= QH_NARROW */
     qh_run *weighted; /* by the tables, any n_bytes */
+    qh_near_words *near_words;
     int has_popcount; /* whether one instruction counts the bits of a word */
 } qh_kernel;
+
+qh_near_words qh_near_words_portable, qh_near_words_neon, qh_near_words_avx2, qh_near_words_avx512;
+
+QH_INLINE unsigned qh_ones_by_halves(uint64_t x)
+{
+    x -= (x >> 1) & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+    return (unsigned)((((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u) >> 56);
+}
 
 /* Kernels this processor can run, the fastest first; the last is portable C. */
 size_t qh_kernels(const qh_kernel *found[4]);

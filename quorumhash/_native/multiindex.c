@@ -11,6 +11,8 @@
 
 #define MAX_WORDS (QH_MAX_BYTES / 8)
 #define AT_ONCE 64           /* values looked up together, so that their cache misses overlap */
+#define LINE 8               /* words that memory fetches at once */
+#define FEW 6                /* rows under which a call that compares many is not worth it */
 #define CHEAP 0.05           /* share of a scan that a step may cost when only a nearer limit is hoped for */
 
 #if defined(QH_X86)
@@ -19,17 +21,10 @@
 #define QH_POPCOUNT
 #endif
 
-QH_INLINE unsigned swar_ones(uint64_t x)
-{
-    x -= (x >> 1) & 0x5555555555555555u;
-    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
-    return (unsigned)((((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u) >> 56);
-}
-
 #if defined(__GNUC__)
-#define N_ONES(x) (has_popcount ? (unsigned)__builtin_popcountll(x) : swar_ones(x))
+#define N_ONES(x) (has_popcount ? (unsigned)__builtin_popcountll(x) : qh_ones_by_halves(x))
 #else
-#define N_ONES(x) swar_ones(x)
+#define N_ONES(x) qh_ones_by_halves(x)
 #endif
 
 /* Bits start to start + width of a code, its first bit being the highest of word 0; width <= 32. */
@@ -76,21 +71,39 @@ QH_INLINE int is_known(const lookup *job, const uint64_t *differing, unsigned ba
     return 0;
 }
 
+/* One row met: a hit, unless it is too far or known. */
+QH_INLINE int meet(lookup *job, unsigned band, unsigned n_flips, const uint64_t *code, uint32_t row,
+                   const int has_popcount, const int is_one_word)
+{
+    const size_t n_words = is_one_word ? 1 : job->bands->n_words;
+    uint64_t differing[MAX_WORDS];
+    unsigned distance = 0;
+    for (size_t w = 0; w < n_words; w++) distance += N_ONES(differing[w] = code[w] ^ job->words[w]);
+    if (distance > job->selection->limit || is_known(job, differing, band, n_flips, has_popcount, is_one_word))
+        return QH_OK;
+    return qh_add_hit(job->selection, &job->search->segments[job->number], job->number, row, distance);
+}
+
+/* The rows begin to end of a band, which share its value: codes of one word stand side by side. */
 QH_INLINE int verify(lookup *job, unsigned band, unsigned n_flips, size_t begin, size_t end, const int has_popcount,
                      const int is_one_word)
 {
-    const qh_bands *bands = job->bands;
-    const size_t n_words = is_one_word ? 1 : bands->n_words;
-    const uint32_t *rows = bands->rows[band];
-    for (size_t i = begin; i < end; i++) {
-        const uint64_t *code = bands->codes[band] + (is_one_word ? i : (size_t)rows[i] * n_words);
-        uint64_t differing[MAX_WORDS];
-        unsigned distance = 0;
-        for (size_t w = 0; w < n_words; w++) distance += N_ONES(differing[w] = code[w] ^ job->words[w]);
-        if (distance > job->selection->limit || is_known(job, differing, band, n_flips, has_popcount, is_one_word))
-            continue;
-        if (qh_add_hit(job->selection, &job->search->segments[job->number], job->number, rows[i], distance))
-            return QH_NO_MEMORY;
+    const uint32_t *rows = job->bands->rows[band];
+    const uint64_t *codes = job->bands->codes[band];
+    if (!is_one_word || end - begin < FEW) {
+        for (size_t i = begin; i < end; i++) {
+            const uint64_t *code = codes + (is_one_word ? i : (size_t)rows[i] * job->bands->n_words);
+            if (meet(job, band, n_flips, code, rows[i], has_popcount, is_one_word)) return QH_NO_MEMORY;
+        }
+        return QH_OK;
+    }
+    for (size_t first = begin; first < end; first += 64) {
+        const size_t n = end - first < 64 ? end - first : 64;
+        uint64_t near = job->search->kernel->near_words(codes + first, n, job->words[0], job->selection->limit);
+        for (; near; near &= near - 1) {
+            const size_t i = first + (size_t)qh_lowest(near);
+            if (meet(job, band, n_flips, codes + i, rows[i], has_popcount, is_one_word)) return QH_NO_MEMORY;
+        }
     }
     return QH_OK;
 }
@@ -114,8 +127,12 @@ QH_INLINE int take_step(lookup *job, unsigned band, unsigned n_flips, const int 
         }
         for (size_t i = 0; i < n; i++) {
             const size_t begin = offsets[keys[i]];
-            if (is_one_word) QH_PREFETCH(job->bands->codes[band] + begin);
-            else QH_PREFETCH(job->bands->rows[band] + begin);
+            if (is_one_word) {
+                QH_PREFETCH(job->bands->codes[band] + begin);
+                QH_PREFETCH(job->bands->codes[band] + begin + LINE);
+            } else {
+                QH_PREFETCH(job->bands->rows[band] + begin);
+            }
         }
         for (size_t i = 0; i < n; i++) {
             const size_t begin = offsets[keys[i]], past = offsets[keys[i] + 1];
@@ -191,7 +208,10 @@ void qh_look_ahead(const qh_search *search, size_t number, const uint8_t *query,
             bands->offsets[b] + band_value(words, bands->start[b], bands->width[b], bands->n_words == 1);
         if (has_offsets) {
             QH_PREFETCH(bands->rows[b] + *offset);
-            if (bands->n_words == 1) QH_PREFETCH(bands->codes[b] + *offset);
+            if (bands->n_words == 1) {
+                QH_PREFETCH(bands->codes[b] + *offset);
+                QH_PREFETCH(bands->codes[b] + *offset + LINE);
+            }
         } else {
             QH_PREFETCH(offset);
         }

@@ -1,6 +1,8 @@
 """Multi-index hashing: the bits cut into bands, the rows in the order of each band, so that few codes need be met.
 
-With n rows a band is about log2(n) bits wide: the rows that share its value are then few, and so are the values.
+With n rows a band is about log2(n) bits wide: the rows that share its value are then few, and so are the values. Of many
+rows whose codes are one word, which stand side by side, it is narrower: rows met in a line cost less than values looked
+up here and there.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from quorumhash._native import kernels
 from quorumhash._native.layout import Bytes, from_tiles, to_words
 
 _MAX_WIDTH = 24  # 2 ** 24 offsets of a band are 67 MB
+_MANY, _NARROWER = 2_000_000, 5  # rows; bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +30,13 @@ class Bands:
 
 
 def band_widths(n_bits: int, n_rows: int) -> list[int]:
-    """How wide each band is: as equal as can be, about log2(n_rows).
+    """How wide each band is: as equal as can be.
 
-    >>> band_widths(64, 1_000_000)
-    [22, 21, 21]
+    >>> band_widths(64, 1_000_000), band_widths(64, 10_000_000)
+    ([22, 21, 21], [16, 16, 16, 16])
     """
-    wanted = min(max(math.log2(max(n_rows, 2)), 1.0), float(_MAX_WIDTH))
+    narrower = _NARROWER if n_bits <= 64 and n_rows >= _MANY else 0
+    wanted = min(max(math.log2(max(n_rows, 2)) - narrower, 1.0), float(_MAX_WIDTH))
     n_bands = min(max(round(n_bits / wanted), -(-n_bits // _MAX_WIDTH)), n_bits, 128)
     width, more = divmod(n_bits, n_bands)
     return [width + 1] * more + [width] * (n_bands - more)

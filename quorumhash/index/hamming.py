@@ -137,14 +137,14 @@ class HammingIndex(Items):
         if self._copy is not None and self._table.segments:
             table = self._copy.table(self._table.segments, checked_filter(where))
             return Matches(*table.nearest(queries, min(k, len(table))))
-        search = self._search(where, stage, has_bands=not stage)
+        search = self._search(len(queries), where, stage, has_bands=not stage)
         ids, distances, effort = searching.nearest(search, queries, self._most(k, search))
         radii = distances[:, -1:].ravel() if where is None and not stage else _NONE
         self._planner.learn(self._table.segments, radii, effort, search.kernel)
         return Matches(ids, distances)
 
     def _ranked(self, scores: npt.NDArray[np.float64], k: int, where: npt.ArrayLike | None) -> Matches:
-        search, codes = self._search(where, 0, has_bands=False), pack_bits(scores_to_bits(scores))
+        search, codes = self._search(len(scores), where, 0, has_bands=False), pack_bits(scores_to_bits(scores))
         ids, costs, distances, effort = searching.ranked(search, codes, scores, self._most(k, search))
         self._planner.learn([], _NONE, effort, search.kernel)
         return Matches(ids, distances, np.abs(scores).sum(axis=1, keepdims=True) - 2 * costs)
@@ -163,7 +163,7 @@ class HammingIndex(Items):
             return Neighbourhoods(
                 *self._copy.table(self._table.segments, checked_filter(where)).within(queries, radius)
             )
-        search = self._search(where, 0, has_bands=True)
+        search = self._search(len(queries), where, 0, has_bands=True)
         offsets, ids, distances, effort = searching.within(search, queries, radius)
         radii = np.full(len(queries) if where is None else 0, radius, dtype=np.uint16)
         self._planner.learn(self._table.segments, radii, effort, search.kernel)
@@ -215,13 +215,13 @@ class HammingIndex(Items):
             **self._planner.told(),
         }
 
-    def _search(self, where: npt.ArrayLike | None, stage: int, has_bands: bool) -> Search:
+    def _search(self, n_queries: int, where: npt.ArrayLike | None, stage: int, has_bands: bool) -> Search:
         kernel, allowed = chosen(), checked_filter(where)
         has_bands = has_bands and kernel != "numpy"
         if has_bands:
             self._planner.prepare(self._table.segments)
         parts = [s.part(None if allowed is None else allowed(s.names()), has_bands) for s in self._table.segments]
-        return Search(kernel, self.n_bits, parts, stage, self._planner.costs(kernel))
+        return Search(kernel, self.n_bits, parts, stage, self._planner.costs(kernel, n_queries))
 
     @staticmethod
     def _most(k: int, search: Search) -> int:

@@ -21,7 +21,9 @@ from quorumhash.index.searching import thread_map
 
 # nanoseconds, measured by benchmarks/speed/hamming_planner.py on one thread; avx512 and neon are estimates
 SCAN = {"avx512": 0.05, "avx2": 0.17, "neon": 0.3, "portable": 0.65}  # a row of 64 bits
-LOOK_UP, CANDIDATE = 18.0, 3.0
+ALONE, FEW = 0.4, 4  # ... where fewer than FEW queries share the walk and memory is what they wait for
+LOOK_UP = 18.0
+CANDIDATE, FAR_CANDIDATE = 0.5, 3.0  # a row met, of one word and of more: those do not stand side by side
 MAKE = 30.0  # a row and band
 SMALLEST = 20_000  # rows under which a scan takes microseconds
 
@@ -37,9 +39,12 @@ class Planner:
         self.effort = Effort(0, 0)
         self.last = "none"
 
-    def costs(self, kernel: str) -> Costs:
-        """What a scan and a look-up cost with this kernel."""
-        return Costs(SCAN.get(kernel, 0.0) * max(self.n_bits / 64, 0.25), LOOK_UP, CANDIDATE)
+    def costs(self, kernel: str, n_queries: int) -> Costs:
+        """What a scan and a look-up cost so many queries with this kernel."""
+        if kernel not in SCAN:
+            return Costs(0.0, LOOK_UP, _candidate(self.n_bits))
+        row = SCAN[kernel] if n_queries >= FEW else max(SCAN[kernel], ALONE)
+        return Costs(row * max(self.n_bits / 64, 0.25), LOOK_UP, _candidate(self.n_bits))
 
     def prepare(self, segments: Sequence[Segment]) -> None:
         """Make the bands that are due."""
@@ -59,7 +64,7 @@ class Planner:
         if sum(effort):
             self.last = "scan" if not effort.looked_up else "multi-index" if not effort.scanned else "both"
         if self.method == "auto" and kernel in SCAN and len(radii):
-            costs = self.costs(kernel)
+            costs = self.costs(kernel, len(radii))
             for segment in segments:
                 if segment.bands is None and segment.n_rows >= SMALLEST:
                     segment.saved_seconds += seconds_saved(costs, self.n_bits, segment.n_rows, radii)
@@ -81,7 +86,7 @@ def look_up_seconds(n_bits: int, n_rows: int, radius: int) -> float:
     for step in range(radius + 1):
         n_flips, band = divmod(step, len(widths))
         n_values = math.comb(widths[band], n_flips)
-        total += n_values * (LOOK_UP + CANDIDATE * n_rows / 2 ** widths[band])
+        total += n_values * (LOOK_UP + _candidate(n_bits) * n_rows / 2 ** widths[band])
         if total > 1e12:
             break
     return total * 1e-9
@@ -98,3 +103,7 @@ def seconds_saved(costs: Costs, n_bits: int, n_rows: int, radii: npt.NDArray[np.
 def seconds_to_make(n_bits: int, n_rows: int) -> float:
     """Time to make the bands of a segment."""
     return MAKE * 1e-9 * n_rows * len(band_widths(n_bits, n_rows))
+
+
+def _candidate(n_bits: int) -> float:
+    return CANDIDATE if n_bits <= 64 else FAR_CANDIDATE

@@ -148,6 +148,23 @@ static void check_runs(const qh_kernel *kernel)
         }
 }
 
+static void check_near_words(const qh_kernel *kernel)
+{
+    uint64_t words[64];
+    for (size_t n = 1; n <= 64; n++) {
+        const uint64_t query = (uint64_t)draw(UINT32_MAX) << 32 | draw(UINT32_MAX);
+        const unsigned limit = (unsigned)draw(65);
+        uint64_t mask = 0;
+        for (size_t i = 0; i < n; i++) {
+            words[i] = query;
+            for (size_t flips = draw(65); flips; flips--) words[i] ^= (uint64_t)1 << draw(64);
+            const unsigned distance = distance_of((const uint8_t *)&words[i], (const uint8_t *)&query, 64);
+            mask |= (uint64_t)(distance <= limit) << i;
+        }
+        require(kernel->near_words(words, n, query, limit) == mask, "words near a query", n, limit);
+    }
+}
+
 /* ---- whole searches ---- */
 
 typedef struct {
@@ -335,6 +352,7 @@ int main(int n_arguments, char **arguments)
     for (size_t i = 0; i < n_kernels; i++) {
         n_checks = 0;
         kernel_name = found[i]->name;
+        check_near_words(found[i]);
         for (int a = 1; a < n_arguments; a++) {
             n_bits = (size_t)atoi(arguments[a]);
             n_bytes = (n_bits + 7) / 8;
