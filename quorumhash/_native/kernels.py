@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,7 @@ class Search(NamedTuple):
     costs: Costs = Costs()
 
 
+@cache
 def available() -> tuple[str, ...]:
     """Kernels that can run here, the fastest first; the last is always "numpy".
 

@@ -41,13 +41,13 @@ def checked_codes(codes: npt.ArrayLike, n_bits: int, name: str) -> Bytes:
             f"{name} must be packed codes of {n_bits} bits, uint8 of shape (n, {width}), got {values.dtype} of shape "
             f"{np.shape(codes)}; give what transform returns."
         )
-    unused = values[:, -1] & ((1 << (8 * width - n_bits)) - 1)
-    if unused.any():
+    unused = values[:, -1] & ((1 << (8 * width - n_bits)) - 1) if n_bits % 8 else None
+    if unused is not None and unused.any():
         raise ParameterError(
             f"{name} of {n_bits} bits must end in zero bits, got set ones in row {np.flatnonzero(unused)[0]}; give the "
             "codes of a model with as many bits as the index."
         )
-    return np.ascontiguousarray(values)
+    return values if values.flags.c_contiguous else np.ascontiguousarray(values)
 
 
 def running_ids(start: int, n_items: int) -> Ids:

@@ -140,13 +140,13 @@ class HammingIndex(Items):
         search = self._search(len(queries), where, stage, has_bands=not stage)
         ids, distances, effort = searching.nearest(search, queries, self._most(k, search))
         radii = distances[:, -1:].ravel() if where is None and not stage else _NONE
-        self._planner.learn(self._table.segments, radii, effort, search.kernel)
+        self._planner.learn(self._table.segments, radii, effort, search.costs)
         return Matches(ids, distances)
 
     def _ranked(self, scores: npt.NDArray[np.float64], k: int, where: npt.ArrayLike | None) -> Matches:
         search, codes = self._search(len(scores), where, 0, has_bands=False), pack_bits(scores_to_bits(scores))
         ids, costs, distances, effort = searching.ranked(search, codes, scores, self._most(k, search))
-        self._planner.learn([], _NONE, effort, search.kernel)
+        self._planner.learn([], _NONE, effort, search.costs)
         return Matches(ids, distances, np.abs(scores).sum(axis=1, keepdims=True) - 2 * costs)
 
     def within(
@@ -166,7 +166,7 @@ class HammingIndex(Items):
         search = self._search(len(queries), where, 0, has_bands=True)
         offsets, ids, distances, effort = searching.within(search, queries, radius)
         radii = np.full(len(queries) if where is None else 0, radius, dtype=np.uint16)
-        self._planner.learn(self._table.segments, radii, effort, search.kernel)
+        self._planner.learn(self._table.segments, radii, effort, search.costs)
         return Neighbourhoods(offsets, ids, distances)
 
     def pairs(self, radius: int = 2, *, max_pairs: int = 100_000_000) -> Neighbourhoods:

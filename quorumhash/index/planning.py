@@ -58,13 +58,12 @@ class Planner:
             return self.method == "multi-index"
         return segment.saved_seconds > 0 and segment.saved_seconds > seconds_to_make(self.n_bits, segment.n_rows)
 
-    def learn(self, segments: Sequence[Segment], radii: npt.NDArray[np.uint16], effort: Effort, kernel: str) -> None:
+    def learn(self, segments: Sequence[Segment], radii: npt.NDArray[np.uint16], effort: Effort, costs: Costs) -> None:
         """Take note of queries answered: how far their farthest items were, and in which way they were found."""
-        self.effort = Effort(*(a + b for a, b in zip(self.effort, effort, strict=True)))
-        if sum(effort):
+        self.effort = Effort(self.effort.scanned + effort.scanned, self.effort.looked_up + effort.looked_up)
+        if effort.scanned or effort.looked_up:
             self.last = "scan" if not effort.looked_up else "multi-index" if not effort.scanned else "both"
-        if self.method == "auto" and kernel in SCAN and len(radii):
-            costs = self.costs(kernel, len(radii))
+        if self.method == "auto" and costs.scan and len(radii):
             for segment in segments:
                 if segment.bands is None and segment.n_rows >= SMALLEST:
                     segment.saved_seconds += seconds_saved(costs, self.n_bits, segment.n_rows, radii)
