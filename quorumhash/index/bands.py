@@ -1,8 +1,8 @@
 """Multi-index hashing: the bits cut into bands, the rows in the order of each band, so that few codes need be met.
 
-With n rows a band is about log2(n) bits wide: the rows that share its value are then few, and so are the values. Of many
-rows whose codes are one word, which stand side by side, it is narrower: rows met in a line cost less than values looked
-up here and there.
+With n rows a band is about log2(n) bits wide: the rows that share its value are then few, and so are the values. Where
+there are many rows, and codes of one word, which stand side by side, it is narrower: rows met in a line cost less than
+values looked up here and there.
 """
 
 from __future__ import annotations
