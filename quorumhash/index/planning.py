@@ -19,8 +19,8 @@ from quorumhash.index.bands import band_widths, make_bands
 from quorumhash.index.codetable import Segment
 from quorumhash.index.searching import thread_map
 
-# nanoseconds, measured by benchmarks/speed/hamming_planner.py on one thread; avx512 and neon are estimates
-SCAN = {"avx512": 0.05, "avx2": 0.17, "neon": 0.3, "portable": 0.65}  # a row of 64 bits
+# nanoseconds, measured by benchmarks/speed/hamming_planner.py on one thread; neon is an estimate
+SCAN = {"avx512": 0.09, "avx2": 0.17, "neon": 0.3, "portable": 0.65}  # a row of 64 bits
 ALONE, FEW = 0.4, 4  # ... where fewer than FEW queries share the walk and memory is what they wait for
 LOOK_UP = 18.0
 CANDIDATE, FAR_CANDIDATE = 0.5, 3.0  # a row met, of one word and of more: those do not stand side by side
