@@ -105,8 +105,8 @@ def search_threads() -> str:
     return table(header, rows) + f"\nTwo threads each, by the clock, load average {loads}. {_of_search(report)}"
 
 
-def search_radius() -> str:
-    report = results("hamming_search")
+def search_radius(name: str = "hamming_search") -> str:
+    report = results(name)
     rows = []
     for row in (row for row in report["radius"] if "radius" in row):
         rate = row["queries_per_second"]
@@ -118,8 +118,8 @@ def search_radius() -> str:
     return table([*header, "times multi-hash"], rows) + f"\n{_of_search(report)}"
 
 
-def search_multi_index() -> str:
-    report = results("hamming_search")
+def search_multi_index(name: str = "hamming_search") -> str:
+    report = results(name)
     rows = []
     for row in (row for row in report["multi_index"] if "k" in row):
         rate = row["queries_per_second"]
@@ -127,9 +127,10 @@ def search_multi_index() -> str:
         spread = " / ".join(f"{value:.0f}" for value in row.get("farthest", []))
         share = f"{100 * row['share_looked_up']:.0f} %" if "share_looked_up" in row else ""
         facts = [row["codes"], f"{row['items']:,}", str(row["k"]), f"{row['batch']:,}", spread]
-        rows.append([*facts, *shown, f"{row['times_scan']:.1f}", share])
+        times = [f"{row['times_faiss'][name]:,.0f}" for name in ("scan", "multi-index")]
+        rows.append([*facts, *shown, f"{row['times_scan']:.1f}", *times, share])
     header = ["codes", "items", "k", "batch", "k-th distance, 10 / 50 / 90 %", "scan, queries a second", "bands"]
-    header.append("times scan")
+    header += ["times scan", "scan, times faiss", "bands, times faiss"]
     taken = ", ".join(
         f"{row['band_bytes_per_code']} ({row['codes']})" for row in report["multi_index"] if "k" not in row
     )
@@ -204,6 +205,8 @@ FIGURES = {
     "search_radius": search_radius,
     "search_threads": search_threads,
     "search_multi_index": search_multi_index,
+    "search_radius_avx512": lambda: search_radius("hamming_search_avx512"),
+    "search_multi_index_avx512": lambda: search_multi_index("hamming_search_avx512"),
 }
 
 
