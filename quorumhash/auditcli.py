@@ -49,6 +49,7 @@ def audit(
 
     from quorumhash.auditing import audit as audit_views
     from quorumhash.hashers import load
+    from quorumhash.progress import watching
     from quorumhash.viewfiles import read_views, require_writable
 
     for path in (csv, html):
@@ -56,8 +57,10 @@ def audit(
             require_writable(path)
     if images is not None and html is None:
         raise ParameterError("--images shows pictures on the page: give --html too.")
+    with watching("audit"):
+        given = read_views(views)
     report = audit_views(
-        read_views(views),
+        given,
         _sources(sources or []),
         false_alarms=false_alarms,
         model=None if model is None else load(model),

@@ -155,26 +155,19 @@ def fit(
     """
     import time
 
-    from quorumhash.engines.watched import watched
     from quorumhash.errors import ParameterError
     from quorumhash.hashers import HASHERS
+    from quorumhash.progress import watching
     from quorumhash.viewfiles import read_array, read_views, require_writable
 
     require_writable(out)
     if method not in HASHERS:
         raise ParameterError(f"--method must be one of {', '.join(HASHERS)}, got {method!r}.")
-    given = read_views(views)
     hasher = HASHERS[method](n_bits=bits, random_state=seed)
-    if "verbose" in hasher.get_params():
-        hasher.set_params(verbose=True)
-    started = time.perf_counter()
     y = None if labels is None else read_array(labels)
-    if hasher.get_params().get("verbose"):  # it has a bar of its own
+    with watching(f"fit {method}"):
+        given, started = read_views(views), time.perf_counter()
         hasher.fit(given, y, engine=engine)
-    else:
-        with watched(engine, f"fit {method}") as chosen:
-            hasher.fit(given, y, engine=chosen)
-    hasher.set_params(**({"verbose": False} if "verbose" in hasher.get_params() else {}))
     hasher.save(out)
     seconds = round(time.perf_counter() - started, 2)
     facts = {"model": str(out), "method": method, "bits": bits, "rows": len(given), "views": given.widths,
@@ -205,9 +198,9 @@ def encode(
 
     Example: quorumhash encode items.qh part-*.npz -o codes/
     """
-    from quorumhash.engines.watched import watched
     from quorumhash.errors import ParameterError
     from quorumhash.hashers import load
+    from quorumhash.progress import watching
     from quorumhash.viewfiles import read_views, require_writable, write_array
 
     if out.endswith("/") or Path(out).is_dir():
@@ -219,9 +212,8 @@ def encode(
         raise ParameterError("--store and --first-id are for shards: give --out a folder, ending in /.")
     require_writable(Path(out))
     hasher = load(model)
-    given = read_views(views)
-    with watched(engine, "encode") as chosen:
-        codes = hasher.transform(given, packed=not unpacked, engine=chosen)
+    with watching("encode"):
+        codes = hasher.transform(read_views(views), packed=not unpacked, engine=engine)
     write_array(out, codes)
     facts = {"codes": str(out), "rows": len(codes), "bits": hasher.n_bits, "bytes_per_code": codes.shape[1],
              "fingerprint": hasher.fingerprint()}  # fmt: skip

@@ -25,6 +25,7 @@ from quorumhash.coordinates import (
     signature_rows,
 )
 from quorumhash.engines.threads import run_together
+from quorumhash.progress import stage
 from quorumhash.repair import RepairModel, check_repair, learn_repair, repair_rows, shares_kept
 from quorumhash.trust import TRUST_PARTS, TrustModel, check_trust, reliability_rows, trust_rows
 from quorumhash.trustlearning import learn_trust
@@ -56,7 +57,8 @@ def learn_judge(
         values = scaled_and_completed(learned, parts[m])
         return learned, signature_rows(learned, values), coordinate_rows(learned, values)
 
-    components, signatures, coordinates = zip(*run_together(described, range(len(parts))), strict=True)
+    with stage("describing views", len(parts), "views") as done:
+        components, signatures, coordinates = zip(*run_together(described, range(len(parts)), done), strict=True)
     widths = [c.signature.shape[1] for c in components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
     trust_model = learn_trust([part[some] for part in signatures], widths, present[some], sources)

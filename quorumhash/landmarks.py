@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines import Engine
-from quorumhash.engines.threads import run_together
+from quorumhash.engines.threads import run_together, threads_wanted
 from quorumhash.errors import ParameterError, RefusedError
+from quorumhash.progress import estimated
 from quorumhash.scaling import Scaling, scaled
 from quorumhash.views import Views
 
@@ -144,7 +145,10 @@ def k_means_together(jobs: Sequence[tuple[FloatMatrix, int, int]]) -> list[Float
     with warnings.catch_warnings():  # here and not in the threads: the filters are the whole process's
         # rows that differ by rounding alone may leave fewer clusters than asked for
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return run_together(lambda job: _centres(*job), jobs)
+        n_products = sum(min(len(points), ROWS_PER_LANDMARK * n) * points.shape[1] * n for points, n, _ in jobs)
+        n_threads = max(1, min(threads_wanted(), len(jobs)))
+        with estimated("k-means", 3 * LLOYD_STEPS * n_products / n_threads):
+            return run_together(lambda job: _centres(*job), jobs)
 
 
 def _centres(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.progress import begin_stage
 from quorumhash.similarity import squared_distances
 
 FloatArray = npt.NDArray[np.float64]
@@ -54,8 +55,10 @@ def neighbourhood_lift(
     parts = list(sample.values())
     lift = np.ones((len(parts), len(parts)))
     known: dict[tuple[int, bytes], npt.NDArray[np.bool_]] = {}  # views without gaps meet every other on the same rows
+    done = begin_stage("comparing views", len(parts) * (len(parts) - 1) // 2, "pairs")
     for m in range(len(parts)):
         for n in range(m):
+            done(1)
             common = np.flatnonzero(present[:, m] & present[:, n])
             if len(common) > limit:
                 common = np.sort(np.random.default_rng(seed).choice(common, size=limit, replace=False))

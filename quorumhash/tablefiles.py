@@ -11,6 +11,7 @@ The first line of a .csv holds the names. An empty cell is a missing value.
 from __future__ import annotations
 
 import csv
+import io
 from array import array
 from pathlib import Path
 from typing import Any
@@ -20,20 +21,27 @@ import numpy.typing as npt
 
 from quorumhash.columngroups import GROUP_MARK, column_groups
 from quorumhash.errors import MissingExtraError, ViewsError
+from quorumhash.progress import begin_stage, counted
 
 Matrices = dict[str, npt.NDArray[np.float64]]
+TOLD_ROWS = 1_000  # read between two steps of a bar
 EMPTY = {"", "na", "nan", "null", "none"}
 
 
 def read_csv(path: Path) -> Matrices:
     """The views of a .csv file by name, float64."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file)
             names = next(lines, [])
             _refuse_numbers(path, names)
-            values, n_rows = array("d"), 0
+            values, n_rows, n_read = array("d"), 0, 0
+            done = begin_stage(f"reading {path.name}", path.stat().st_size, "bytes")
             for n_rows, cells in enumerate((cells for cells in lines if cells), 1):
+                if n_rows % TOLD_ROWS == 0:
+                    n_new = raw.tell() - n_read
+                    n_read += n_new
+                    done(n_new)
                 if len(cells) != len(names):
                     raise ViewsError(
                         f"line {lines.line_num} of {path} has {len(cells)} cells, the first line names {len(names)} "
@@ -52,7 +60,13 @@ def read_csv(path: Path) -> Matrices:
 
 def read_parquet(path: Path) -> Matrices:
     """The views of a .parquet file by name, float64."""
-    return views_of_table(open_parquet(path).read(), path)
+    file = open_parquet(path)
+    import pyarrow
+
+    n_groups = file.metadata.num_row_groups
+    groups = counted(f"reading {path.name}", range(n_groups), n_groups, "groups of rows")
+    parts = [file.read_row_group(i) for i in groups] or [file.read()]
+    return views_of_table(pyarrow.concat_tables(parts), path)
 
 
 def open_parquet(path: Path) -> Any:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from quorumhash.calibration import FEWEST_ROWS, Calibration, Curve, calibrate, curve_of_upper_tail
 from quorumhash.engines.threads import run_together
 from quorumhash.evidence import PairTest, density_deviations, is_mass_point, learn_mass_points, learn_pair, learn_view
+from quorumhash.progress import Done, stage
 from quorumhash.trust import (
     DOUBTFUL,
     FIRST_TRUST,
@@ -67,14 +68,15 @@ def learn_trust(
         return _believing(model, sample)
     trust = np.where(sample.usable, FIRST_TRUST, NO_TRUST)
     everyone, taught = np.ones(len(present), dtype=bool), [~inside for inside in _folds(sample)]
-    for _ in range(N_ROUNDS):
-        model, *tests = run_together(partial(_learn_tests, model, sample, trust), [everyone, *taught])
-        model = _calibrated(model, sample, tests)
-        trust = trust_rows(model, present, *signatures)
-    tests = run_together(partial(_learn_tests, model, sample, trust), taught)
-    curves = [
-        new.curve for new in _calibrated(model, sample, tests).calibrations
-    ]  # counted with the odds that are kept
+    n_tests = N_ROUNDS * (1 + N_FOLDS) + N_FOLDS
+    with stage("learning whom to trust", n_tests + (N_ROUNDS + 1) * N_FOLDS) as done:
+        for _ in range(N_ROUNDS):
+            model, *tests = run_together(partial(_learn_tests, model, sample, trust), [everyone, *taught], done)
+            model = _calibrated(model, sample, tests, done)
+            trust = trust_rows(model, present, *signatures)
+        tests = run_together(partial(_learn_tests, model, sample, trust), taught, done)
+        last = _calibrated(model, sample, tests, done)
+    curves = [new.curve for new in last.calibrations]  # counted with the odds that are kept
     return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
 
 
@@ -94,13 +96,15 @@ def cross_fitted(
     folds = _folds(sample, N_HELD_OUT)
     tests: list[TrustModel] = []
     trust = trust_rows(model, present, *signatures)
-    for _ in range(N_HELD_OUT_ROUNDS):
-        tests = run_together(partial(_learn_tests, model, sample, trust), [~inside for inside in folds])
-        for _ in range(2):  # with the noise, and without what turned out to be noise
-            model = _calibrated(model, sample, tests)
-            tests = [replace(_with_calibrations(test, model.calibrations), densities=model.densities) for test in tests]
-            trust, density = _held_out_rows(tests, folds, present, signatures)
-            sample = replace(sample, usable=usable & ((density > np.log(DOUBTFUL)) | (trust > UNTRUSTED)))
+    with stage("judging by tests that have not seen a row", 3 * N_HELD_OUT * N_HELD_OUT_ROUNDS) as done:
+        for _ in range(N_HELD_OUT_ROUNDS):
+            tests = run_together(partial(_learn_tests, model, sample, trust), [~inside for inside in folds], done)
+            for _ in range(2):  # with the noise, and without what turned out to be noise
+                model = _calibrated(model, sample, tests, done)
+                by, odds = model.densities, model.calibrations
+                tests = [replace(_with_calibrations(test, odds), densities=by) for test in tests]
+                trust, density = _held_out_rows(tests, folds, present, signatures)
+                sample = replace(sample, usable=usable & ((density > np.log(DOUBTFUL)) | (trust > UNTRUSTED)))
     return _learn_tests(model, sample, trust, np.ones(len(present), dtype=bool)), tuple(tests)
 
 
@@ -171,7 +175,7 @@ def _folds(sample: TrustSample, n_folds: int = N_FOLDS) -> list[Presence]:
     return [np.arange(n_rows) % n_folds == fold for fold in range(n_folds)]
 
 
-def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustModel]) -> TrustModel:
+def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustModel], done: Done) -> TrustModel:
     """Densities, odds and p-values from the rows of each fold, which its tests have not seen: real, and mismatched."""
     n_rows, n_views = sample.present.shape
     real, fake, deviations = (np.full((n_rows, n_views), np.nan) for _ in range(3))
@@ -187,7 +191,7 @@ def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustMod
         doubts = doubts_of(densities, list(deviations[inside].T))
         return _real_and_fake_votes(tests[fold], held_out[fold], ~sample.usable[inside], doubts)
 
-    for inside, (of_real, of_fake) in zip(folds, run_together(votes, range(len(folds))), strict=True):
+    for inside, (of_real, of_fake) in zip(folds, run_together(votes, range(len(folds)), done), strict=True):
         real[inside], fake[inside] = of_real, of_fake
     model = replace(model, densities=densities)
     found = run_together(lambda m: calibrate(real[:, m], fake[:, m]), range(n_views))

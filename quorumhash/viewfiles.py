@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from quorumhash.atomic import replacing
 from quorumhash.errors import ParameterError, ViewsError
+from quorumhash.progress import counted
 from quorumhash.tablefiles import read_csv, read_parquet
 from quorumhash.views import Views
 
@@ -73,7 +74,8 @@ def read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
     _require_file(path)
     try:
         with np.load(path, allow_pickle=False) as archive:
-            views = {name: archive[name] for name in archive.files}
+            names = counted(f"reading {path.name}", archive.files, len(archive.files), "views")
+            views = {name: archive[name] for name in names}
     except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error) as error:
         raise ViewsError(f"{path} is no readable .npz of plain numbers; write it with numpy.savez.") from error
     if not views:

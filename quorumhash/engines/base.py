@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.progress import estimated
+
 FloatArray = npt.NDArray[np.float64]
 
 N_BLOCKS = 16  # where the user does not say, rows are cut into about so many blocks ...
@@ -115,7 +117,8 @@ def largest_eigenpairs(matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, Fl
     import scipy.linalg
 
     chosen = [len(matrix) - n_pairs, len(matrix) - 1]
-    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=chosen, driver="evr", check_finite=False)
+    with estimated("eigenvectors", 4.0 * len(matrix) ** 3):
+        values, vectors = scipy.linalg.eigh(matrix, subset_by_index=chosen, driver="evr", check_finite=False)
     return values, vectors
 
 

@@ -37,6 +37,7 @@ from quorumhash.engines.partitions import (
 from quorumhash.engines.threads import threads_wanted
 from quorumhash.errors import EngineError, MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows, is_sharded, is_sparse
+from quorumhash.progress import counted, is_heard
 
 MOST_SUMS, AT_ONCE = 16, 16  # more partial sums than that are first added by the workers, so many in a task
 SMALL_BYTES = 16_384  # an argument larger than this is sent once, and not with every task
@@ -246,6 +247,8 @@ class DaskEngine(Engine):
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
         with self._watched():
+            if is_heard():
+                list(counted("pass", self._distributed.as_completed(futures), len(futures), "parts"))
             values: list[Any] = self._client.gather(futures)
         return values
 

@@ -22,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 from quorumhash.engines.base import LARGEST_BLOCK, Engine, Rows, default_block_rows
 from quorumhash.errors import ParameterError
 from quorumhash.matrices import Matrix, dense_rows
+from quorumhash.progress import begin_stage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -199,11 +200,15 @@ class ThreadsEngine(Engine):
         def work(i: int) -> Any:
             return function(*[given(argument, i) for argument in arguments])
 
-        n_blocks = _own(next(argument for argument in arguments if isinstance(argument, Rows))).n_blocks
+        walked = _own(next(argument for argument in arguments if isinstance(argument, Rows)))
+        n_rows, n_blocks = walked.n_rows, walked.n_blocks
+        done = begin_stage("pass", n_rows, "rows")
         # closing() cancels the blocks not yet begun when the caller stops early: an error, or Ctrl-C
         results: Any = self._pool.map(work, range(n_blocks))
         with self._blas.limit(limits=1), closing(results):
-            yield from results
+            for i, result in enumerate(results):
+                yield result
+                done(n_rows * (i + 1) // n_blocks - n_rows * i // n_blocks)  # blocks are about alike
 
 
 def _keep_freed_memory() -> None:
@@ -231,20 +236,29 @@ def one_blas_thread() -> Any:
     return ThreadpoolController().select(internal_api="openblas").limit(limits=1)
 
 
-def run_together(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def run_together(
+    function: Callable[[Item], Result], items: Sequence[Item], done: Callable[[int], None] | None = None
+) -> list[Result]:
     """A function of each of a few items, side by side with one BLAS thread each; results in the order of the items.
 
-    For learning on the host, between the verbs; the same bits whatever the number of threads.
+    For learning on the host, between the verbs; the same bits whatever the number of threads. `done` hears of each.
 
     >>> run_together(lambda x: x * x, [3, 1, 2])
     [9, 1, 4]
     """
+
+    def work(item: Item) -> Result:
+        result = function(item)
+        if done is not None:
+            done(1)
+        return result
+
     n_threads = min(threads_wanted(), len(items))
     with ThreadpoolController().limit(limits=1):
         if n_threads < 2:
-            return [function(item) for item in items]
+            return [work(item) for item in items]
         with ThreadPoolExecutor(n_threads, thread_name_prefix="quorumhash") as pool:
-            return list(pool.map(function, items))
+            return list(pool.map(work, items))
 
 
 def threads_wanted() -> int:

@@ -19,6 +19,7 @@ from quorumhash.engines.base import Engine, FloatArray, Rows, default_block_rows
 from quorumhash.engines.torchrows import GivenBlocks, MadeBlocks, own_rows
 from quorumhash.errors import MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows
+from quorumhash.progress import begin_stage
 from quorumhash.tensors import host_array, is_tensor
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 262_144  # rows, on a device: every block costs the host some hundred calls
@@ -187,7 +188,9 @@ class TorchEngine(Engine):
 
     def _results(self, function: Callable[..., Any], arguments: Sequence[Any], reuse: Sequence[Rows]) -> Iterator[Any]:
         whole = [None if isinstance(argument, Rows) else self._whole(argument) for argument in arguments]
-        n_blocks = own_rows(next(argument for argument in arguments if isinstance(argument, Rows))).n_blocks
+        walked = own_rows(next(argument for argument in arguments if isinstance(argument, Rows)))
+        n_rows, n_blocks = walked.n_rows, walked.n_blocks
+        done = begin_stage("pass", n_rows, "rows")
         for i in range(n_blocks):
             given = [
                 self._given(a, i, a in reuse) if isinstance(a, Rows) else small
@@ -196,6 +199,7 @@ class TorchEngine(Engine):
             with self._torch.no_grad():
                 result = function(*given)
             yield result
+            done(n_rows * (i + 1) // n_blocks - n_rows * i // n_blocks)
 
     def _given(self, rows: Rows, i: int, is_reused: bool) -> Any:
         held = own_rows(rows)

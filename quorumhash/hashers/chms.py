@@ -19,6 +19,7 @@ from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import landmark_graphs
 from quorumhash.landmarks import default_n_landmarks, joined_sample
+from quorumhash.progress import stage
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores, put_views
 from quorumhash.steps.lineartargets import full_projection, joined_sums
 from quorumhash.steps.simplex import minimise_on_simplex
@@ -158,15 +159,17 @@ def alternate(
 ) -> tuple[FloatArray, Targets, list[dict[str, float]]]:
     """Weights a of the views, the targets that belong to them, and the objective after every target step."""
     weights, history = np.full(len(widths), 1 / len(widths)), list[dict[str, float]]()
-    while True:
-        a = np.repeat(weights, widths)
-        weighted = KernelSums(sums.gram * np.outer(a, a), sums.means * a, sums.cross * a)
-        targets = leading_targets(factors, weighted, n_bits, beta=fit_weight, delta=1 / fit_weight)
-        history.append({"objective": targets.objective})
-        decrease = history[-2]["objective"] - targets.objective if len(history) > 1 else np.inf
-        if len(history) >= max_iter or decrease <= tol * abs(targets.objective):
-            return weights, targets, history
-        weights = _best_weights(sums, targets, widths, weights)
+    with stage("rounds, at most", max_iter, "rounds") as done:
+        while True:
+            a = np.repeat(weights, widths)
+            weighted = KernelSums(sums.gram * np.outer(a, a), sums.means * a, sums.cross * a)
+            targets = leading_targets(factors, weighted, n_bits, beta=fit_weight, delta=1 / fit_weight)
+            history.append({"objective": targets.objective})
+            done(1)
+            decrease = history[-2]["objective"] - targets.objective if len(history) > 1 else np.inf
+            if len(history) >= max_iter or decrease <= tol * abs(targets.objective):
+                return weights, targets, history
+            weights = _best_weights(sums, targets, widths, weights)
 
 
 def _best_weights(sums: KernelSums, targets: Targets, widths: list[int], weights: FloatArray) -> FloatArray:

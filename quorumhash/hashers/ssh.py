@@ -14,6 +14,7 @@ from quorumhash.errors import ParameterError
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import put_presence
 from quorumhash.landmarks import default_n_landmarks, joined_sample
+from quorumhash.progress import stage
 from quorumhash.proximal import fix_signs, signs
 from quorumhash.scaling import Scaling, joined_rows, learn_scalings, linear_scores, put_views, scaled
 from quorumhash.steps.averagedgraph import LARGEST_ALPHA, AveragedGraph, averaged_edges, learn_averaged_graph
@@ -160,14 +161,16 @@ def learn_in_turn(
     cost (r, r) in the coordinates of the basis (d, r). One pass over the rows for every bit.
     """
     taken, learned = np.zeros((len(cost), 0)), []
-    for _ in range(min(n_bits, len(cost))):
-        free = np.linalg.qr(taken, mode="complete")[0][:, taken.shape[1] :]
-        coordinates = free @ np.linalg.eigh(free.T @ cost @ free)[1][:, :1]
-        direction = fix_signs(basis @ coordinates)  # not the coordinates: a basis may turn within equal eigenvalues
-        threshold = middle_of(sample @ direction)
-        correlation = basis.T @ engine.sum_rows(_bits_by_features, scalings, direction, threshold, *rows)
-        learned.append(direction)
-        taken = np.concatenate([taken, correlation if correlation.any() else coordinates], axis=1)
+    with stage("bits", min(n_bits, len(cost)), "bits") as done:
+        for _ in range(min(n_bits, len(cost))):
+            free = np.linalg.qr(taken, mode="complete")[0][:, taken.shape[1] :]
+            coordinates = free @ np.linalg.eigh(free.T @ cost @ free)[1][:, :1]
+            direction = fix_signs(basis @ coordinates)  # not the coordinates: a basis may turn within equal eigenvalues
+            threshold = middle_of(sample @ direction)
+            correlation = basis.T @ engine.sum_rows(_bits_by_features, scalings, direction, threshold, *rows)
+            learned.append(direction)
+            taken = np.concatenate([taken, correlation if correlation.any() else coordinates], axis=1)
+            done(1)
     return np.concatenate(learned, axis=1) if learned else np.zeros((len(basis), 0))
 
 

@@ -9,7 +9,7 @@ import typer
 
 from quorumhash.errors import ParameterError
 from quorumhash.printing import JsonOption, say
-from quorumhash.progress import count_bar, task_bar, waiting_bar
+from quorumhash.progress import begin_stage, count_bar, watching
 
 if TYPE_CHECKING:
     from quorumhash.index.matches import Matches, Neighbourhoods
@@ -53,7 +53,7 @@ def add_codes(
     hasher = None if model is None else _load(model)
     wanted = bits or (hasher and hasher.n_bits)
     if store:
-        with waiting_bar(True, "index add"), open_store(store, wanted) as opened:
+        with watching("index add"), open_store(store, wanted) as opened:
             opened.add(codes, range(len(opened), len(opened) + len(codes)) if names is None else names)
             target = opened.name  # a URL may hold a password
             facts = {"store": target, "added": len(codes), "items": len(opened)}
@@ -86,7 +86,7 @@ def remove_items(
     target, file = _target(words, store)
     ids = read_array(Path(file))
     if store:
-        with waiting_bar(True, "index remove"), open_store(store) as opened:
+        with watching("index remove"), open_store(store) as opened:
             opened.remove(ids)
             target, left = opened.name, len(opened)
     else:
@@ -168,7 +168,6 @@ def search(
 
     Example: quorumhash search items.qh items.qhx query.npz -k 10
     """
-    from quorumhash.engines.watched import watched
     from quorumhash.index.adapters import open_store
     from quorumhash.index.hamming import HammingIndex
     from quorumhash.viewfiles import read_views
@@ -178,17 +177,17 @@ def search(
     target, *sources = [store, *words] if store else words
     if not sources:
         raise ParameterError("search needs an index file and queries; with --store the queries alone.")
-    hasher, given = _load(model), read_views(sources)
-    with watched("threads", "encode") as engine:
-        codes = hasher.transform(given, engine=engine)
-    with open_store(store) if store else HammingIndex.open(target, readonly=True) as opened:
+    hasher = _load(model)
+    with watching("encode"):
+        codes = hasher.transform(read_views(sources))
+    with watching("search"), open_store(store) if store else HammingIndex.open(target, readonly=True) as opened:
         _require_same_model(getattr(opened, "model", ""), hasher.fingerprint(), target)
-        starts, most, rows = range(0, len(codes), PORTION), 10 if k is None else k, []
-        with task_bar(len(starts) > 1, len(starts), "search") as done:
-            for start in starts:
-                part = codes[start : start + PORTION]
-                rows += _rows(opened.search(part, k=most) if radius is None else opened.within(part, radius=radius))
-                done(f"{len(rows)} of {len(codes)} queries")
+        most, rows, done = 10 if k is None else k, [], None
+        for start in range(0, len(codes), PORTION):
+            part = codes[start : start + PORTION]
+            rows += _rows(opened.search(part, k=most) if radius is None else opened.within(part, radius=radius))
+            done = done or begin_stage("queries", len(codes), "queries")  # the first ones read the index
+            done(len(part))
     facts = {"queries": len(codes), "ids": [ids for ids, _ in rows], "distances": [d for _, d in rows]}
     lines = (" ".join(f"{name}:{d}" for name, d in zip(*row, strict=True)) or "-" for row in rows)
     say(as_json, facts, "\n".join(lines))

@@ -20,12 +20,14 @@ import numpy.typing as npt
 from quorumhash._native.layout import Bytes, Part, from_tiles, to_tiles, to_words
 from quorumhash.errors import ParameterError
 from quorumhash.index.bands import Bands
+from quorumhash.progress import expected
 
 Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _MAX_ITEMS = 2**32 - 1  # of a segment: lists are found by 32-bit offsets
 _FEW = 8  # ids so few that comparing with each is faster than sorting
+_ORDER_SECONDS = 3e-7  # a word of a code in a sort, about
 _MAX_RUNNING = 1 << 26  # items of a segment of running ids: what joining takes is twice that
 _MAX_DEAD = 0.25  # share of removed items at which a segment is made anew
 
@@ -190,7 +192,8 @@ def _segment(codes: Bytes, ids: Ids, deduplicate: bool) -> Segment:
     if not deduplicate and len(ids) and int(ids[-1]) - int(ids[0]) + 1 == len(ids):
         return Segment(to_tiles(codes), len(ids), None, None, first_id=int(ids[0]))
     words = to_words(codes)
-    order = np.lexsort(words.T[::-1])  # stable: ids of equal codes stay in rising order
+    with expected("putting codes in order", _ORDER_SECONDS * words.size):
+        order = np.lexsort(words.T[::-1])  # stable: ids of equal codes stay in rising order
     words = words[order]
     is_first = np.ones(len(ids), dtype=bool)
     if deduplicate:

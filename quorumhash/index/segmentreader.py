@@ -24,6 +24,7 @@ from quorumhash.index.segments import (
     parse_segments,
     replay,
 )
+from quorumhash.progress import begin_stage
 
 
 class SegmentReader:
@@ -67,8 +68,8 @@ class SegmentReader:
         with self._reading():
             head, seen = self._head(), self._seen
             if not newest and self.readonly and seen is not None and seen.generation == head.generation:
-                return self._items(seen)
-            found = self._items()
+                return self._items(seen, begin_stage("reading", 2 * seen.n_rows - seen.n_items, "ids"))
+            found = self._items(done=begin_stage("reading", 2 * head.n_rows - head.n_items, "ids"))
             self._seen = head
             return found
 
@@ -79,7 +80,7 @@ class SegmentReader:
         if seen is None or seen == head:  # all of them: one too many is damage
             return replay(_counted(parse_segments(self._sql(text.format("")), head), done), head)
         rows = self._sql(text.format("WHERE number < ?"), (seen.n_segments,))
-        return replay(parse_segments(rows, seen), seen)
+        return replay(_counted(parse_segments(rows, seen), done), seen)
 
     def refresh(self) -> bool:
         """Whether a batch was committed since it was opened, or since `load`, which then gives it."""

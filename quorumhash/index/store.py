@@ -188,7 +188,7 @@ class SegmentFile(SegmentReader):
         wrong = ids[known.has(ids) == are_new]
         if len(wrong):
             found, advice = (
-                ("already", "remove it first, or give another id") if are_new else ("not", "append it first")
+                ("already", "remove it first, or give another id") if are_new else ("not", "give ids that were added")
             )
             raise ParameterError(f"id {wrong[0]} is {found} in the index file {self.path}; {advice}.")
         return known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from quorumhash.errors import ParameterError
 from quorumhash.printing import JsonOption, note, say
-from quorumhash.progress import waiting_bar
+from quorumhash.progress import watching
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -58,7 +59,8 @@ def serve(
         raise ParameterError(f"--rate must be a number of requests from 0 up, got {rate:g}.")
     require_server()
     with bound_socket(host, port) as listening:
-        with waiting_bar(not demo or dataset == "digits", "reading"):  # other datasets have bars of their own
+        has_bars = demo and dataset != "digits"  # of its own
+        with nullcontext() if has_bars else watching("serve"):
             if model is None or index is None:
                 collection = demo_collection(dataset)
             else:

@@ -16,11 +16,13 @@ import numpy.typing as npt
 from quorumhash.errors import MissingExtraError, ParameterError, QuorumHashError, RefusedError, StoreError
 from quorumhash.index.arguments import checked_codes, checked_ids, checked_number
 from quorumhash.index.matches import Distances, Ids, Matches, Neighbourhoods
+from quorumhash.progress import begin_stage
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
 Found: TypeAlias = tuple[Ids, npt.NDArray[Any]]  # ids (m,) and whole distances (m,) of one query, in any order
 
 QUERIES = 256  # asked at once; bounds what comes back at once
+IDS = 50_000  # asked for at once
 SPARE = 16  # asked for beyond k: shows where a tie ends, mostly in the same question
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
@@ -42,7 +44,7 @@ class Store(ABC):
         rows = checked_codes(codes, self.n_bits, "codes")
         names = checked_ids(ids, len(rows))
         with self._asked():
-            known = names[self._has(names)]
+            known = names[self._there(names)]
             if len(known):
                 raise ParameterError(f"id {known[0]} is already in {self.name}; remove it first, or give another id.")
             if len(names):
@@ -52,13 +54,13 @@ class Store(ABC):
         """Which of the ids (n,) are there."""
         names = checked_ids(ids)
         with self._asked():
-            return self._has(names) if len(names) else np.zeros(0, dtype=bool)
+            return self._there(names)
 
     def remove(self, ids: npt.ArrayLike) -> None:
         """Take items away by id."""
         names = checked_ids(ids)
         with self._asked():
-            unknown = names[~self._has(names)]
+            unknown = names[~self._there(names)]
             if len(unknown):
                 raise ParameterError(f"id {unknown[0]} is not in {self.name}; give ids that were added.")
             if len(names):
@@ -126,6 +128,11 @@ class Store(ABC):
     def _failures(self) -> tuple[type[Exception], ...]:
         """Errors of the store's own client."""
 
+    def _there(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Which ids are there, asked for in portions."""
+        found = [self._has(ids[part]) for part in portions("asking for ids", len(ids), IDS)]
+        return np.concatenate([np.zeros(0, dtype=bool), *found])
+
     def _ranked(self, queries: Codes, k: int, n_items: int) -> Iterator[tuple[Ids, Distances]]:
         """The k nearest of each query, ties by id: where the cut goes through a tie, all of the tie is asked for."""
         limit = k if self.orders_ties else min(k + SPARE, n_items, self.most or n_items)
@@ -155,6 +162,15 @@ class Store(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def portions(what: str, n_items: int, n_at_once: int) -> Iterator[slice]:
+    """So many items in portions, told of as they are done."""
+    done = begin_stage(what, n_items, "items")
+    for start in range(0, n_items, n_at_once):
+        part = slice(start, min(start + n_at_once, n_items))
+        yield part
+        done(part.stop - part.start)
 
 
 def missing(package: str, extra: str) -> MissingExtraError:

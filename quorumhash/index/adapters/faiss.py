@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from quorumhash.codes import n_bytes
 from quorumhash.errors import ParameterError
-from quorumhash.index.adapters.base import Codes, Found, Store, agreed_bits, missing, take_options
+from quorumhash.index.adapters.base import Codes, Found, Store, agreed_bits, missing, portions, take_options
 from quorumhash.index.idset import Ids, IdSet
+
+ADDED = 100_000  # rows in one call
 
 
 def open_url(url: str, n_bits: int | None) -> FaissStore:
@@ -81,7 +83,8 @@ class FaissStore(Store):
                     "add more at once, or ask for fewer lists."
                 )
             self._index.train(codes)
-        self._index.add_with_ids(codes, ids)
+        for part in portions("adding", len(ids), ADDED):
+            self._index.add_with_ids(codes[part], ids[part])
         self._ids = self._ids.with_added(ids)
 
     def _remove(self, ids: Ids) -> None:

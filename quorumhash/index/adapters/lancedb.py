@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -10,10 +11,12 @@ import numpy.typing as npt
 
 from quorumhash.codes import n_bytes
 from quorumhash.errors import ParameterError
-from quorumhash.index.adapters.base import Codes, Found, Store, agreed_bits, missing, take_options
+from quorumhash.index.adapters.base import Codes, Found, Store, agreed_bits, missing, portions, take_options
 from quorumhash.index.idset import Ids
+from quorumhash.progress import expected
 
 IDS = 10_000  # named in one condition
+ADDED = 100_000  # rows in one batch
 
 
 def open_url(url: str, n_bits: int | None) -> LanceStore:
@@ -36,6 +39,7 @@ class LanceStore(Store):
             raise missing("lancedb", "lancedb") from error
         self.name = f"the LanceDB table {table} in {folder}"
         self._arrow: Any = pyarrow
+        self._asking_seconds = 0.0  # that looking for the ids of this call has taken
         with self._asked():
             database = lancedb.connect(folder)
             self._table: Any = _open_table(database, table)
@@ -67,15 +71,25 @@ class LanceStore(Store):
 
     def _has(self, ids: Ids) -> npt.NDArray[np.bool_]:
         self._table.checkout_latest()
+        started = time.monotonic()
         found = [self._rows(self._table.search().where(text).limit(IDS))[0] for text in _conditions(ids)]
+        self._asking_seconds += time.monotonic() - started
         return np.isin(ids, np.concatenate([np.empty(0, np.int64), *found]))
 
     def _add(self, codes: Codes, ids: Ids) -> None:
-        lists = self._arrow.FixedSizeListArray.from_arrays(self._arrow.array(codes.ravel()), codes.shape[1])
-        self._table.add(self._arrow.Table.from_arrays([self._arrow.array(ids), lists], schema=self._schema))
+        def batch(part: slice) -> Any:
+            values = self._arrow.array(codes[part].ravel())
+            lists = self._arrow.FixedSizeListArray.from_arrays(values, codes.shape[1])
+            return self._arrow.RecordBatch.from_arrays([self._arrow.array(ids[part]), lists], schema=self._schema)
+
+        batches = (batch(part) for part in portions("adding", len(ids), ADDED))
+        self._table.add(self._arrow.RecordBatchReader.from_batches(self._schema, batches))  # one version, all or none
+        self._asking_seconds = 0.0
 
     def _remove(self, ids: Ids) -> None:
-        self._table.delete(" OR ".join(_conditions(ids)))
+        with expected("removing", self._asking_seconds):  # one version, all or none; as long as to find them
+            self._table.delete(" OR ".join(_conditions(ids)))
+        self._asking_seconds = 0.0
 
     def _nearest(self, queries: Codes, k: int) -> list[Found]:
         return [self._rows(self._query(query).limit(k)) for query in queries]

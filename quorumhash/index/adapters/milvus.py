@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from quorumhash.codes import n_bytes
 from quorumhash.errors import ParameterError
-from quorumhash.index.adapters.base import Codes, Found, Store, agreed_bits, missing, take_options
+from quorumhash.index.adapters.base import Codes, Found, Store, agreed_bits, missing, portions, take_options
 from quorumhash.index.idset import Ids
 
 MOST = 16_384  # Milvus gives no more for one query, and names no more in one call
@@ -82,14 +82,13 @@ class MilvusStore(Store):
         return np.isin(ids, np.array(found, dtype=np.int64))
 
     def _add(self, codes: Codes, ids: Ids) -> None:
-        for start in range(0, len(ids), ADDED):
-            part = slice(start, start + ADDED)
+        for part in portions("adding", len(ids), ADDED):
             rows = zip(ids[part].tolist(), codes[part], strict=True)
             self._client.insert(self._table, [{"id": name, "code": code.tobytes()} for name, code in rows])
 
     def _remove(self, ids: Ids) -> None:
-        for start in range(0, len(ids), ADDED):
-            self._client.delete(self._table, ids=ids[start : start + ADDED].tolist())
+        for part in portions("removing", len(ids), ADDED):
+            self._client.delete(self._table, ids=ids[part].tolist())
 
     def _nearest(self, queries: Codes, k: int) -> list[Found]:
         return self._found(queries, k, {})

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from quorumhash.codes import unpack_bits
 from quorumhash.errors import ParameterError
-from quorumhash.index.adapters.base import Codes, Found, Store, agreed_bits, missing, take_options
+from quorumhash.index.adapters.base import Codes, Found, Store, agreed_bits, missing, portions, take_options
 from quorumhash.index.idset import Ids
 
 COPIED = 50_000  # rows in one piece of a COPY
@@ -76,12 +76,14 @@ class PostgresStore(Store):
     def _add(self, codes: Codes, ids: Ids) -> None:
         copying, connection = f'COPY "{self._table}" (id, code) FROM STDIN', self._connection
         with connection.transaction(), connection.cursor() as cursor, cursor.copy(copying) as copy:
-            for start in range(0, len(ids), COPIED):
-                rows = zip(ids[start : start + COPIED], self._texts(codes[start : start + COPIED]), strict=True)
+            for part in portions("adding", len(ids), COPIED):
+                rows = zip(ids[part], self._texts(codes[part]), strict=True)
                 copy.write("".join(f"{name}\t{text}\n" for name, text in rows))
 
     def _remove(self, ids: Ids) -> None:
-        self._sql(f'DELETE FROM "{self._table}" WHERE id = ANY(%s)', [ids.tolist()])
+        with self._connection.transaction():
+            for part in portions("removing", len(ids), COPIED):
+                self._sql(f'DELETE FROM "{self._table}" WHERE id = ANY(%s)', [ids[part].tolist()])
 
     def _nearest(self, queries: Codes, k: int) -> list[Found]:
         return self._rows(queries, "ORDER BY distance, id LIMIT %s", k)
