@@ -133,6 +133,7 @@ FIGURES = {
     "gpu": gpu,
     "out_of_core": out_of_core,
     "dask": dask,
+    "dask_kill": dask_kill,
     "billion": billion,
     "scaling_paper": scaling_paper,
 }
