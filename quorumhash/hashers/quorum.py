@@ -49,6 +49,8 @@ from quorumhash.viewworth import overlap_weights
 
 FloatArray = npt.NDArray[np.float64]
 
+Ending = tuple[Nearness | None, Any]  # what makes scores of dimensions: nearness, rotation (p, n_bits)
+
 MOST_LANDMARKS = 3_000  # over all graphs: their ties are one matrix
 FEWEST_DIMENSIONS = 256  # of embed, where the data have them
 
@@ -222,20 +224,22 @@ class QuorumHasher(Evolving, BaseHasher):
         return supervised_weights(pair_distances(self.judge_, views, pairs), pairs, len(alike), weights)
 
     def _scores(self, views: Views, engine: Engine, **options: Any) -> Rows:
-        dimensions = self._dimensions(views, engine, **options)
-        scores: Rows = engine.map_rows(_score_rows, self.nearness_, self.rotation_, dimensions)
+        scores: Rows = self._walk(views, engine, (self.nearness_, self.rotation_), **options)
         return scores
 
-    def _dimensions(self, views: Views, engine: Engine, view_weights: Mapping[str, float] | None = None) -> Any:
+    def _walk(
+        self, views: Views, engine: Engine, ending: Ending | None, view_weights: Mapping[str, float] | None = None
+    ) -> Any:
+        """Scores of all rows, in one pass; without an ending their dimensions."""
         present, rows = put_presence(views, engine), put_views(views, engine)
         limits = self._limits(view_weights)
         if not self._has_added(views):  # the very path of fit: codes stay to the bit
             n_fitted = len(self.view_widths_)
             present = engine.put(np.stack([views.present(name) for name in views.names[:n_fitted]], axis=1))
             limits, rows = limits[:n_fitted], rows[:n_fitted]
-            return engine.map_rows(embed_rows, self.judge_, self.encoder_, limits, present, *rows)
-        evolved = self.evolution_.judge
-        return engine.map_rows(_evolved_rows, self.judge_, evolved, self.encoder_, limits, present, *rows)
+            return engine.map_rows(_fitted_rows, ending, self.judge_, self.encoder_, limits, present, *rows)
+        judges = self.judge_, self.evolution_.judge
+        return engine.map_rows(_evolved_rows, ending, judges, self.encoder_, limits, present, *rows)
 
     def embed(
         self, X: Any, *, view_weights: Mapping[str, float] | None = None, engine: EngineLike = "threads"
@@ -248,7 +252,7 @@ class QuorumHasher(Evolving, BaseHasher):
         views = self._entered(X)
         with open_engine(engine) as opened:
             vectors: npt.NDArray[np.float32] = walk_parts(
-                views, opened, lambda part: opened.map_rows(_float32, self._dimensions(part, opened, view_weights))
+                views, opened, lambda part: self._walk(part, opened, None, view_weights)
             )
         return vectors
 
@@ -268,15 +272,20 @@ class QuorumHasher(Evolving, BaseHasher):
         return engine.map_rows(function, *models, put_presence(views, engine), *put_views(views, engine))
 
 
-def _float32(block: Any) -> Any:
-    xp = array_namespace(block)
-    return xp.astype(block, xp.float32)
+def _fitted_rows(ending: Ending | None, judge: Judge, encoder: Encoder, limits: Any, present: Any, *blocks: Any) -> Any:
+    return _ended(ending, embed_rows(judge, encoder, limits, present, *blocks))
 
 
-def _evolved_rows(judge: Judge, evolved: Judge, encoder: Encoder, limits: Any, present: Any, *blocks: Any) -> Any:
-    return placed_rows(encoder, evolved_rows(judge, evolved, limits, present, *blocks))
+def _evolved_rows(
+    ending: Ending | None, judges: tuple[Judge, Judge], encoder: Encoder, limits: Any, present: Any, *blocks: Any
+) -> Any:
+    return _ended(ending, placed_rows(encoder, evolved_rows(*judges, limits, present, *blocks)))
 
 
-def _score_rows(nearness: Nearness | None, rotation: Any, dimensions: Any) -> Any:
-    """Scores (n, n_bits) of one block of dimensions."""
-    return near_rows(nearness, dimensions) @ rotation
+def _ended(ending: Ending | None, dimensions: Any) -> Any:
+    """Scores (n, n_bits) of one block of dimensions; or these themselves, float32."""
+    if ending is not None:
+        nearness, rotation = ending
+        return near_rows(nearness, dimensions) @ rotation
+    xp = array_namespace(dimensions)
+    return xp.astype(dimensions, xp.float32)
