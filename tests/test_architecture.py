@@ -28,29 +28,31 @@ LEVELS = [
     },
     {
         "bench.processes", "corruption", "datasets.base", "doctor", "engines.partitions", "engines.watched",
-        "index.adapters.base", "index.database", "index.devicetable", "index.items", "index.pairing",
-        "index.searching", "parquetfiles", "report", "viewfiles", "viewworth",
+        "index.adapters.base", "index.database", "index.devicetable", "index.items", "index.pairing", "index.searching",
+        "lancefiles", "parquetfiles", "report", "viewworth",
     },
     {
-        "auditpage", "datasets.digits", "datasets.files", "engines.daskengine", "index.adapters",
-        "index.adapters.faiss", "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres",
-        "index.planning", "index.segmentreader", "shardfiles",
+        "auditpage", "datasets.digits", "engines.daskengine", "index.adapters", "index.adapters.faiss",
+        "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.planning",
+        "index.segmentreader", "viewfiles",
     },
-    {"datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "engines", "index.store"},
-    {"datasets.idx", "hashers.base", "index.hamming", "proximal", "scaling", "shardcodes", "shardedrows"},
+    {"datasets.files", "engines", "index.store", "shardfiles"},
     {
-        "checks", "landmarks", "nested", "querykernel", "steps.agreement", "steps.directions", "steps.smoothness",
-        "sweeps", "targets",
-    },
-    {
-        "calibration", "consensus", "coordinates", "evidence", "features.visual_words", "hashers.epamh",
-        "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "nearness", "repair",
-        "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
+        "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "hashers.base", "index.hamming",
+        "proximal", "scaling", "shardedrows",
     },
     {
-        "encoding", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh",
-        "hashers.ssh", "steps.bounds", "steps.centredkernels", "steps.classgraph", "steps.joinedgraph", "trust",
-        "versions",
+        "checks", "datasets.idx", "landmarks", "nested", "querykernel", "shardcodes", "steps.agreement",
+        "steps.directions", "steps.smoothness", "sweeps", "targets",
+    },
+    {
+        "calibration", "consensus", "coordinates", "evidence", "features.visual_words", "hashers.epamh", "hashers.itq",
+        "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "nearness", "repair", "steps.averagedgraph",
+        "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
+    },
+    {
+        "encoding", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh", "hashers.mfh", "hashers.ssh",
+        "steps.bounds", "steps.centredkernels", "steps.classgraph", "steps.joinedgraph", "trust", "versions",
     },
     {
         "features", "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
