@@ -63,13 +63,12 @@ def _opened(path: Path) -> Any:
 
 
 def _rows(path: Path, dataset: Any, columns: list[str] | None, start: int, stop: int) -> Any:
-    """Rows start to stop in the order in which they were written, a pyarrow table."""
+    """Rows start to stop, at least one, in the order in which they were written, a pyarrow table."""
     query = dataset.search() if columns is None else dataset.search().select(columns)
     try:
-        table = query.offset(start).limit(max(1, stop - start)).to_arrow()  # a limit of 0 is none
+        return query.offset(start).limit(max(1, stop - start)).to_arrow()  # a limit of 0 would be none
     except FAILURES as error:
         raise _unreadable(path) from error
-    return table.slice(0, max(0, stop - start))
 
 
 def _n_rows(path: Path, dataset: Any) -> int:

@@ -158,9 +158,11 @@ def _from_lists(compute: Any, column: Any, name: str, path: Path) -> npt.NDArray
             f"the lists of column {name!r} of {path} must have one length, got {widths[0]} and {widths[-1]}; mend them."
         )
     width = getattr(column.type, "list_size", int(widths.sum()))  # lists of a fixed size have it where none is there
+    flat = [_from_numbers(part.flatten(), name, path) for part in column.chunks]
+    if is_there.all() and flat:
+        return np.concatenate(flat).reshape(len(lengths), width)
     table = np.full((len(lengths), width), np.nan)
     if is_there.any():
-        flat = [_from_numbers(part.flatten(), name, path) for part in column.chunks]
         table[is_there] = np.concatenate(flat).reshape(int(is_there.sum()), -1)
     return table
 
