@@ -16,8 +16,8 @@ def audit(
     views: Annotated[
         list[str],
         typer.Argument(
-            help="One .npz with an array per view, one .csv or .parquet with columns name__feature, or name=path for "
-            "each view.",
+            help="One .npz with an array per view, one .csv, .parquet or .lance with columns name__feature, or "
+            "name=path for each view.",
             metavar="VIEWS...",
         ),
     ],

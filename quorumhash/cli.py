@@ -36,8 +36,8 @@ app.command()(audit)
 ViewsArgument = Annotated[
     list[str],
     typer.Argument(
-        help="One .npz with an array per view, one .csv or .parquet with columns name__feature, or name=path for each "
-        "view.",
+        help="One .npz with an array per view, one .csv, .parquet or .lance with columns name__feature, or name=path "
+        "for each view.",
         metavar="VIEWS...",
     ),
 ]
@@ -191,8 +191,8 @@ def encode(
     """Turn views into codes with a model; views may be missing, values may be NaN.
 
     Where --out is a folder, or ends in /, every argument is a shard with all views of its rows: .npz, .npy, .parquet,
-    or a folder with a .npy for each view. Each gets a file of codes; those that are finished are passed over, so the
-    same command goes on where it was stopped.
+    .lance, or a folder with a .npy for each view. Each gets a file of codes; those that are finished are passed over,
+    so the same command goes on where it was stopped.
 
     Example: quorumhash encode items.qh views.npz -o codes.npy
 

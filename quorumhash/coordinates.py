@@ -67,7 +67,8 @@ def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
     spreads = filled.std(axis=0)
     varies = spreads > 1e-6 * max(float(spreads.max(initial=0.0)), 1e-300)
     levels = np.where(varies, 1.0 / np.where(varies, spreads, 1.0), 0.0)
-    levelled = np.clip(filled * levels, -LARGEST_DEVIATION, LARGEST_DEVIATION)
+    levelled = filled * levels
+    np.clip(levelled, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=levelled)
     signature, grain = _signature(levelled)
     return Components(scaling, levels, directions, variances, signature, grain)
 
@@ -77,10 +78,11 @@ def robust_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
     is_whole = not np.isnan(block).any()
     total = np.sum if is_whole else np.nansum  # the same sums; the second copies what it adds up
     mean = _first_centre(block, is_whole)
-    norms = np.sqrt(total((block - mean) ** 2, axis=1))
+    drawn = block - mean
+    norms = np.sqrt(total(drawn**2, axis=1))
     limit = FARTHEST * float(np.median(norms[norms > 0])) if (norms > 0).any() else 1.0
-    shrinking = np.minimum(1.0, limit / np.maximum(norms, 1e-300))[:, None]
-    drawn = mean + (block - mean) * shrinking
+    drawn *= np.minimum(1.0, limit / np.maximum(norms, 1e-300))[:, None]
+    drawn += mean
     mean = _column_means(drawn, is_whole)
     drawn -= mean
     mean_square = float(total(drawn**2)) / len(block)

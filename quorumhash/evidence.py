@@ -26,6 +26,7 @@ from quorumhash.checks import check_shape, is_number, require
 from quorumhash.similarity import squared_lengths
 
 FloatArray = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 RIDGE = 1e-2  # of the mean variance, in whitening for agreement
 DENSITY_RIDGE = 1e-3
@@ -75,9 +76,7 @@ class PairTest:
     shares: FloatArray  # (2,) of this pair among those in which the other's source votes on first, on second
 
 
-def learn_mass_points(
-    signatures: Sequence[FloatArray], present: npt.NDArray[np.bool_]
-) -> list[tuple[FloatArray, FloatArray]]:
+def learn_mass_points(signatures: Sequence[FloatArray], present: Flags) -> list[tuple[FloatArray, FloatArray]]:
     """For every view: probes (s, 3) and the grid cells (p, 3) that too many present rows fall into.
 
     Items that are alike in all views are copies of one item, not a placeholder; and a view in which many cells hold
@@ -99,15 +98,13 @@ def learn_mass_points(
     return learned
 
 
-def _probes(rows: FloatArray, present: npt.NDArray[np.bool_]) -> FloatArray:
+def _probes(rows: FloatArray, present: Flags) -> FloatArray:
     rng = np.random.default_rng(rows.shape[1])
     spread = max(float(np.sqrt((rows[present] ** 2).sum(1).mean())) if present.any() else 0.0, 1e-300)
     return np.asarray(rng.standard_normal((rows.shape[1], 3)) * GRID / spread)
 
 
-def _varies(
-    places: Sequence[npt.NDArray[np.intp]], present: npt.NDArray[np.bool_], view: int, rows: npt.NDArray[np.intp]
-) -> bool:
+def _varies(places: Sequence[npt.NDArray[np.intp]], present: Flags, view: int, rows: npt.NDArray[np.intp]) -> bool:
     """Whether rows that are one in this view are many in another; true where there is no other."""
     others = [n for n in range(len(places)) if n != view and present[rows, n].any()]
     return not others or any(
@@ -131,38 +128,35 @@ def is_mass_point(rows: Any, probes: Any, points: Any) -> Any:
 
 
 def learn_view(
-    rows: FloatArray,
-    n_signature: int,
-    weights: FloatArray,
-    usable: npt.NDArray[np.bool_],
-    probes: FloatArray,
-    points: FloatArray,
-) -> ViewTests:
-    """The density test: whitening from weighted rows, then where the bulk of the log lengths of usable rows lies.
+    rows: FloatArray, n_signature: int, weights: FloatArray, usable: Flags, masses: tuple[FloatArray, FloatArray]
+) -> tuple[ViewTests, FloatArray]:
+    """The density test, and the deviations (n,) of the rows it was learned from; `masses` are probes and points.
 
-    Noise sits on one side only, above the bulk: the mode of the lower half and what lies below it are safe from it.
+    Whitening from weighted rows, then where the bulk of the log lengths of usable rows lies. Noise sits on one side
+    only, above the bulk: the mode of the lower half and what lies below it are safe from it.
     """
-    view = _whitened_view(rows, n_signature, weights, probes, points)
+    view = _whitened_view(rows, n_signature, weights, *masses)
     if not usable.any():
-        return view
+        return view, density_deviations(view, rows)
     lengths = log_lengths(view, rows)
     apart = (lengths > _cluster_limits(lengths[usable])).any(axis=1)
     if apart.any():  # a cluster of its own far above the rest would widen every spread it is measured by
-        view = _whitened_view(rows, n_signature, np.where(apart, 0.0, weights), probes, points)
+        view = _whitened_view(rows, n_signature, np.where(apart, 0.0, weights), *masses)
         lengths = log_lengths(view, rows)
-    lengths = lengths[usable]
-    limits = _cluster_limits(lengths)
-    modes = np.array([_half_sample_mode(np.sort(lengths[:, i])[: (len(lengths) + 1) // 2]) for i in range(2)])
-    below = [mode - column[column < mode] for mode, column in zip(modes, lengths.T, strict=True)]
+    counted = lengths[usable]
+    limits = _cluster_limits(counted)
+    modes = np.array([_half_sample_mode(np.sort(counted[:, i])[: (len(counted) + 1) // 2]) for i in range(2)])
+    below = [mode - column[column < mode] for mode, column in zip(modes, counted.T, strict=True)]
     spreads = np.array([1.4826 * float(np.median(part)) if part.size else 1.0 for part in below])
-    return replace(view, modes=modes, spreads=np.maximum(spreads, SMALLEST_SPREAD), limits=limits)
+    view = replace(view, modes=modes, spreads=np.maximum(spreads, SMALLEST_SPREAD), limits=limits)
+    return view, _deviations(view, lengths)
 
 
 def _whitened_view(
     rows: FloatArray, n_signature: int, weights: FloatArray, probes: FloatArray, points: FloatArray
 ) -> ViewTests:
-    mean, covariance = _moments(rows[:, :n_signature], weights)
-    grain_mean, grain_covariance = _moments(rows[:, n_signature:], weights)
+    mean, covariance, _ = _moments(rows[:, :n_signature], weights)
+    grain_mean, grain_covariance, _ = _moments(rows[:, n_signature:], weights)
     floor = DENSITY_RIDGE * max(float(np.trace(covariance)) / n_signature, 1e-300)
     grain_spread = np.sqrt(np.diag(grain_covariance) + floor)
     whitening = _whitening(covariance, DENSITY_RIDGE)
@@ -209,14 +203,18 @@ def log_lengths(view: ViewTests, rows: Any) -> Any:
     n_signature = view.mean.shape[0]
     signature = rows[:, :n_signature] @ view.whitening
     signature -= view.mean @ view.whitening
-    grain = (rows[:, n_signature:] - view.grain_mean) / view.grain_spread
+    grain = rows[:, n_signature:] - view.grain_mean
+    grain /= view.grain_spread
     return 0.5 * xp.log(xp.stack([squared_lengths(signature), squared_lengths(grain)], axis=1) + 1e-24)
 
 
 def density_deviations(view: ViewTests, rows: Any) -> Any:
     """How many robust deviations a row lies above the bulk of its view, in signature or grain, (n,)."""
-    xp = array_namespace(rows)
-    lengths = log_lengths(view, rows)
+    return _deviations(view, log_lengths(view, rows))
+
+
+def _deviations(view: ViewTests, lengths: Any) -> Any:
+    xp = array_namespace(lengths)
     deviations = (lengths - view.modes) / view.spreads
     return xp.max(deviations + xp.where(lengths > view.limits, APART, 0.0), axis=1)
 
@@ -226,10 +224,11 @@ def learn_pair(
 ) -> PairTest:
     """Canonical correlations of two views by weighted rows (n,), less what chance alone would give with so few rows."""
     first, second = signatures[a][:, : n_signature[a]], signatures[b][:, : n_signature[b]]
-    (mean_a, cov_a), (mean_b, cov_b) = _moments(first, weights), _moments(second, weights)
+    (mean_a, cov_a, first), (mean_b, cov_b, second) = _moments(first, weights), _moments(second, weights)
     white_a, white_b = _whitening(cov_a, RIDGE), _whitening(cov_b, RIDGE)
     total = max(float(weights.sum()), 1e-300)
-    cross = ((first - mean_a) * weights[:, None]).T @ (second - mean_b) / total
+    first *= weights[:, None]
+    cross = first.T @ second / total
     left, found, right = np.linalg.svd(white_a.T @ cross @ white_b, full_matrices=False)
     chance = (white_a.shape[1] + white_b.shape[1]) / total
     correlations = np.sqrt(np.clip(found**2 - chance, 0.0, LARGEST_CORRELATION**2))
@@ -242,19 +241,32 @@ def learn_pair(
 
 def pair_evidence(pair: PairTest, first: Any, second: Any) -> Any:
     """Log odds (n,) that the rows of two views belong together."""
-    u = first[:, : pair.left.shape[0]] @ pair.left - pair.left_offset
-    v = second[:, : pair.right.shape[0]] @ pair.right - pair.right_offset
-    odds = pair.base + (u * v) @ pair.product - (u**2 + v**2) @ pair.square
+    return odds_of_variates(pair, *pair_variates(pair, first, second))
+
+
+def pair_variates(pair: PairTest, first: Any, second: Any) -> tuple[Any, Any]:
+    """Canonical variates u, v (n, c) of rows of the two views."""
+    u, v = first[:, : pair.left.shape[0]] @ pair.left, second[:, : pair.right.shape[0]] @ pair.right
+    u -= pair.left_offset
+    v -= pair.right_offset
+    return u, v
+
+
+def odds_of_variates(pair: PairTest, u: Any, v: Any) -> Any:
+    """Log odds (n,) that they belong together."""
+    squares = u * u
+    squares += v * v
+    odds = pair.base + (u * v) @ pair.product - squares @ pair.square
     return odds.clip(-LARGEST_EVIDENCE, LARGEST_EVIDENCE)
 
 
-def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weighted mean (s,) and covariance (s, s)."""
+def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weighted mean (s,) and covariance (s, s), and the rows less the mean."""
     total = max(float(weights.sum()), 1e-300)
     mean = weights @ rows / total
-    spread = rows - mean
-    spread *= np.sqrt(weights)[:, None]
-    return mean, spread.T @ spread / total  # a matrix by itself: half of the work of a product
+    centred = rows - mean
+    spread = centred * np.sqrt(weights)[:, None]
+    return mean, spread.T @ spread / total, centred  # a matrix by itself: half of the work of a product
 
 
 def _whitening(covariance: FloatArray, ridge: float) -> FloatArray:

@@ -79,8 +79,11 @@ def _nearest(rows: npt.NDArray[Any], n_neighbors: int, seed: list[int]) -> npt.N
     rng, every = np.random.default_rng(seed), np.arange(len(rows))
     rows = rows.astype(np.result_type(rows.dtype, np.float32), copy=False)
     sizes = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-    rounding = TIE_BREAK * np.finfo(rows.dtype).eps * (sizes[:, None] + sizes) + np.finfo(np.float64).tiny
-    squares = squared_distances(rows, rows) + rounding * rng.random((len(rows), len(rows)))
+    squares = sizes[:, None] + sizes  # in place: the pages of new matrices of this size cost more than the sums
+    squares *= TIE_BREAK * np.finfo(rows.dtype).eps
+    squares += np.finfo(np.float64).tiny
+    squares *= rng.random(squares.shape)
+    squares += squared_distances(rows, rows)
     squares[every, every] = np.inf
     k = min(n_neighbors, len(rows) // 2)
     mask = np.zeros(squares.shape, dtype=bool)

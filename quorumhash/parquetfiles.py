@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.columngroups import column_groups
 from quorumhash.errors import ViewsError
-from quorumhash.tablefiles import list_columns, open_parquet, views_of_table
+from quorumhash.tablefiles import columns_of_view, open_parquet, views_of_table
 
 
 def read_parquet_rows(path: Path, view: str, start: int, stop: int) -> npt.NDArray[np.float64]:
     """Rows start to stop of one view; only the groups of rows that hold them are read."""
     file = _opened(path)
-    columns = _columns(path, file.schema_arrow, view)
+    columns = columns_of_view(path, file.schema_arrow, view)
     sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     edges = np.concatenate([[0], np.cumsum(sizes)])
     wanted = [i for i in range(len(sizes)) if edges[i] < stop and edges[i + 1] > start]
@@ -34,16 +33,3 @@ def _opened(path: Path) -> Any:
     if not path.is_file():
         raise ViewsError(f"there is no file {path}.")
     return open_parquet(path)
-
-
-def _columns(path: Path, schema: Any, view: str) -> list[str]:
-    lists = list_columns(schema)
-    if view in lists:
-        return [view]
-    others = [name for name in schema.names if name not in lists]
-    groups = column_groups(others)
-    if view in groups:
-        return [others[position] for position in groups[view]]
-    if lists or groups or view != path.stem:
-        raise ViewsError(f"{path} has no view {view!r}; it has {', '.join(map(repr, [*lists, *groups] or others))}.")
-    return others

@@ -48,11 +48,14 @@ def learn_repair(coordinates: Sequence[FloatArray], trust: FloatArray) -> Repair
     joined = np.concatenate(coordinates, axis=1)
     weights = np.maximum(trust, 1e-9)
     columns = np.repeat(np.arange(len(coordinates)), np.diff(edges))
-    mean = (weights[:, columns] * joined).sum(0) / weights.sum(0)[columns]
-    centred = joined - mean
-    squares = np.add.reduceat((weights[:, columns] * centred**2).sum(0), edges[:-1]) / weights.sum(0)
+    spread = np.repeat(weights, np.diff(edges), axis=1)
+    mean = (spread * joined).sum(0) / weights.sum(0)[columns]
+    joined -= mean
+    squares = np.add.reduceat((spread * joined**2).sum(0), edges[:-1]) / weights.sum(0)
     factors = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
-    weighted = weights[:, columns] * centred * factors[columns]
+    weighted = spread  # in its place: these are the largest matrices here
+    weighted *= joined
+    weighted *= factors[columns]
     covariance = (weighted.T @ weighted) / (weights.T @ weights)[columns][:, columns]
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)  # pairwise weights may leave it indefinite
     floor = RIDGE * max(float(values.clip(0).mean()), 1e-300)

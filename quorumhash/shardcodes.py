@@ -23,9 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.atomic import replacing
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
+from quorumhash.lancefiles import SUFFIX, lance_view_names
+from quorumhash.shardedrows import shards as sharded
 from quorumhash.viewfiles import read_array, read_shard, write_array
+from quorumhash.views import Views
 
 if TYPE_CHECKING:
     from quorumhash.index.adapters.base import Store
@@ -78,8 +81,8 @@ def encode_shards(
     hasher : fitted hasher
         What encodes; its fingerprint stands in every note.
     shards : sequence of paths
-        Each holds all views of its rows: .npz, .parquet, .npy (one view, of the file's name), or a folder with a .npy
-        for each view, which is memory-mapped.
+        Each holds all views of its rows: .npz, .parquet, .npy (one view, of the file's name), a .lance dataset, or a
+        folder with a .npy for each view. The last two need not fit in memory: they are read block by block.
     out : path
         The folder for the codes, made where it is not there.
     engine : str or Engine
@@ -151,7 +154,8 @@ def _encode(
 ) -> ShardNote:
     n_bytes, changed = _size_and_time(shard)
     digest = _sha256(shard)
-    codes = hasher.transform(read_shard(shard), engine=engine)
+    with open_engine(engine) as opened:
+        codes = hasher.transform(_views(shard, opened), engine=opened)
     if (n_bytes, changed) != _size_and_time(shard):
         raise ParameterError(f"{shard} was changed while it was read; encode it again once it is whole.")
     write_array(target, codes)
@@ -164,6 +168,12 @@ def _encode(
     with replacing(_note_path(target)) as file:
         file.write(json.dumps(asdict(note), indent=1).encode("ascii"))
     return note
+
+
+def _views(shard: Path, engine: Engine) -> Views:
+    if shard.suffix == SUFFIX:
+        return Views({name: sharded(shard, name, engine=engine) for name in lance_view_names(shard)})
+    return read_shard(shard)
 
 
 def _put(store: Store, codes: npt.NDArray[np.uint8], ids: npt.NDArray[np.int64]) -> None:
@@ -180,6 +190,8 @@ def read_codes(encoded: Sequence[EncodedShard]) -> npt.NDArray[np.uint8]:
 
 
 def _files(path: Path) -> list[Path]:
+    if path.suffix == SUFFIX and path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file())  # rows, and which of them are deleted
     return sorted(path.glob("*.npy")) if path.is_dir() else [path]
 
 
@@ -194,7 +206,7 @@ def _size_and_time(path: Path) -> tuple[int, int]:
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     for file in _files(path):
-        digest.update(f"{file.name if path.is_dir() else ''}\0".encode())
+        digest.update(f"{file.relative_to(path).as_posix() if path.is_dir() else ''}\0".encode())
         with file.open("rb") as opened:
             while part := opened.read(READ_BYTES):
                 digest.update(part)

@@ -64,10 +64,10 @@ def shards(
     ----------
     paths : str, Path or a sequence of them
         Files in the order of their rows, or a pattern such as "colour-*.npy", taken in the order of the names: .npy of
-        2-D arrays (memory-mapped; the best choice), .npz, or .parquet. With a dask engine every worker must find them
-        under these names.
+        2-D arrays (memory-mapped; the best choice), .npz, .parquet, or .lance datasets. With a dask engine every worker
+        must find them under these names.
     view : str, optional
-        Which view of a .npz or .parquet file.
+        Which view of a .npz, .parquet or .lance.
     engine : str or Engine
         Where the rows are read once to learn what is missing; with dask no row passes through the driver.
 

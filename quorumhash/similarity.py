@@ -30,6 +30,8 @@ def squared_distances(block: Any, points: Any) -> Any:
     distances = block @ (-2.0 * points).T  # twice a number is exact: the same as twice the product, and a pass less
     distances += squared_lengths(block)[:, None]
     distances += squared_lengths(points)[None, :]
+    if is_numpy_array(distances):
+        return distances.clip(0.0, None, out=distances)
     return distances.clip(0.0, None)
 
 

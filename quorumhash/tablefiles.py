@@ -1,7 +1,7 @@
-"""Views in tables: .csv and .parquet files, whose columns name their view.
+"""Views in tables: .csv and .parquet files and .lance datasets, whose columns name their view.
 
     gist__0, gist__1, words__0     columns of numbers, the views gist and words
-    gist, words                    in .parquet also whole views: columns of lists, one list of numbers an item; beside
+    gist, words                    not in .csv: also whole views, columns of lists, one list of numbers an item; beside
                                    them only columns called as above
     a, b, c                        columns of numbers without __ are one view, called as the file is
 
@@ -100,6 +100,20 @@ def list_columns(schema: Any) -> list[str]:
     return [field.name for field in schema if hasattr(field.type, "value_type")]
 
 
+def columns_of_view(path: Path, schema: Any, view: str) -> list[str]:
+    """The columns of a pyarrow schema that make one view; `path` is for the sentences."""
+    lists = list_columns(schema)
+    if view in lists:
+        return [view]
+    others = [name for name in schema.names if name not in lists]
+    groups = column_groups(others)
+    if view in groups:
+        return [others[position] for position in groups[view]]
+    if lists or groups or view != path.stem:
+        raise ViewsError(f"{path} has no view {view!r}; it has {', '.join(map(repr, [*lists, *groups] or others))}.")
+    return others
+
+
 def _grouped(names: list[str], table: npt.NDArray[np.float64], path: Path) -> Matrices:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -157,9 +171,12 @@ def _from_lists(compute: Any, column: Any, name: str, path: Path) -> npt.NDArray
         raise ViewsError(
             f"the lists of column {name!r} of {path} must have one length, got {widths[0]} and {widths[-1]}; mend them."
         )
-    table = np.full((len(lengths), int(widths.sum())), np.nan)
+    width = getattr(column.type, "list_size", int(widths.sum()))  # lists of a fixed size have it where none is there
+    flat = [_from_numbers(part.flatten(), name, path) for part in column.chunks]
+    if is_there.all() and flat:
+        return np.concatenate(flat).reshape(len(lengths), width)
+    table = np.full((len(lengths), width), np.nan)
     if is_there.any():
-        flat = [_from_numbers(part.flatten(), name, path) for part in column.chunks]
         table[is_there] = np.concatenate(flat).reshape(int(is_there.sum()), -1)
     return table
 

@@ -77,16 +77,9 @@ def _mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
     return array_namespace(columns[0]).stack(columns, axis=1)
 
 
-def gather_evidence(
-    model: TrustModel, signatures: Sequence[Any], known: Sequence[Any] = (), moved: Sequence[int] = ()
-) -> list[Any]:
-    """Log odds (n,) of every pair, then of kin; only those of the moved views anew where the others are known."""
-    return [
-        known[i]
-        if known and (pair.first in moved) == (pair.second in moved)
-        else pair_evidence(pair, signatures[pair.first], signatures[pair.second])
-        for i, pair in enumerate((*model.pairs, *model.kin))
-    ]
+def gather_evidence(model: TrustModel, signatures: Sequence[Any]) -> list[Any]:
+    """Log odds (n,) of every pair, then of kin."""
+    return [pair_evidence(pair, signatures[pair.first], signatures[pair.second]) for pair in (*model.pairs, *model.kin)]
 
 
 def count_votes(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any]) -> tuple[Any, Any]:

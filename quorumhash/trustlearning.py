@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from quorumhash.calibration import FEWEST_ROWS, Calibration, Curve, calibrate, curve_of_upper_tail
 from quorumhash.engines.threads import run_together
-from quorumhash.evidence import PairTest, density_deviations, is_mass_point, learn_mass_points, learn_pair, learn_view
+from quorumhash.evidence import (
+    PairTest,
+    density_deviations,
+    is_mass_point,
+    learn_mass_points,
+    learn_pair,
+    learn_view,
+    odds_of_variates,
+    pair_variates,
+)
 from quorumhash.progress import Done, stage
 from quorumhash.trust import (
     DOUBTFUL,
@@ -23,10 +32,8 @@ from quorumhash.trust import (
     NO_TRUST,
     TrustModel,
     count_votes,
-    doubt_rows,
     doubts_of,
     examined_rows,
-    gather_evidence,
     trust_rows,
 )
 
@@ -129,7 +136,7 @@ def _believing(model: TrustModel, sample: TrustSample) -> TrustModel:
     """Too few rows to learn a test from: everything present is believed."""
     nobody = np.zeros(len(sample.present), dtype=bool)
     views = [
-        learn_view(part, sample.n_signature[m], np.ones(len(part)), nobody, probes, points[:0])
+        learn_view(part, sample.n_signature[m], np.ones(len(part)), nobody, (probes, points[:0]))[0]
         for m, (part, (probes, points)) in enumerate(zip(sample.signatures, sample.masses, strict=True))
     ]
     return replace(model, views=tuple(views), densities=(Curve(),) * len(views))
@@ -139,14 +146,11 @@ def _learn_tests(model: TrustModel, sample: TrustSample, trust: FloatArray, rows
     """View and pair tests from the given rows alone."""
     parts = [part[rows] for part in sample.signatures]
     weights, usable, widths = trust[rows], sample.usable[rows], sample.n_signature
-    model = replace(
-        model,
-        views=tuple(
-            learn_view(part, widths[m], weights[:, m] ** 2, usable[:, m], *sample.masses[m])
-            for m, part in enumerate(parts)
-        ),
-    )
-    far = doubt_rows(model, *parts) < np.log(RULED_OUT / DOUBTFUL)
+    learned = [
+        learn_view(part, widths[m], weights[:, m] ** 2, usable[:, m], sample.masses[m]) for m, part in enumerate(parts)
+    ]
+    model = replace(model, views=tuple(view for view, _ in learned))
+    far = doubts_of(model.densities, [deviations for _, deviations in learned]) < np.log(RULED_OUT / DOUBTFUL)
     weights = np.where(far | ~usable, NO_TRUST, weights)
     strangers: list[PairTest] = []
     kin: list[PairTest] = []
@@ -208,17 +212,31 @@ def _real_and_fake_votes(
 
     Mismatches come in two kinds, by turns: a view moved with its whole source, and a view moved alone.
     """
-    evidence = gather_evidence(model, parts)
-    far = doubts < np.log(RULED_OUT / DOUBTFUL)
-    real = np.where(out | far, np.nan, count_votes(model, out, doubts, evidence)[1])
-    fake = np.full(real.shape, np.nan)
     shift = 1 + len(out) // 3
+    pairs = (*model.pairs, *model.kin)
+    moved_parts = [np.roll(part, shift, axis=0) for part in parts]
+    evidence = [_pair_and_moved(pair, parts, moved_parts) for pair in pairs]
+    far = doubts < np.log(RULED_OUT / DOUBTFUL)
+    real = np.where(out | far, np.nan, count_votes(model, out, doubts, [odds for odds, _, _ in evidence])[1])
+    fake = np.full(real.shape, np.nan)
     for m in range(real.shape[1]):
         kin = [n for n, source in enumerate(model.sources) if source == model.sources[m]]
         for start, moved in enumerate((kin, [m])):
-            rolled = [np.roll(part, shift, axis=0) if n in moved else part for n, part in enumerate(parts)]
-            gone, doubt = out.copy(), doubts.copy()
-            gone[:, moved], doubt[:, moved] = np.roll(out[:, moved], shift, 0), np.roll(doubts[:, moved], shift, 0)
-            votes = count_votes(model, gone, doubt, gather_evidence(model, rolled, evidence, moved))[1][:, m]
-            fake[start::2, m] = np.where(gone[:, m] | np.roll(far[:, m], shift), np.nan, votes)[start::2]
+            if start == 0 or len(kin) > 1:  # a view that is its whole source: both kinds are one
+                gone, doubt = out.copy(), doubts.copy()
+                gone[:, moved], doubt[:, moved] = np.roll(out[:, moved], shift, 0), np.roll(doubts[:, moved], shift, 0)
+                odds = [
+                    of[0] if (p.first in moved) == (p.second in moved) else of[1 if p.first in moved else 2]
+                    for p, of in zip(pairs, evidence, strict=True)
+                ]
+                votes = count_votes(model, gone, doubt, odds)[1][:, m]
+                votes = np.where(gone[:, m] | np.roll(far[:, m], shift), np.nan, votes)
+            fake[start::2, m] = votes[start::2]
     return real, fake
+
+
+def _pair_and_moved(pair: PairTest, parts: Sequence[FloatArray], moved: Sequence[FloatArray]) -> list[FloatArray]:
+    """Log odds (n,) of a pair on rows as they are, with its first view moved, and with its second moved."""
+    u, v = pair_variates(pair, parts[pair.first], parts[pair.second])
+    moved_u, moved_v = pair_variates(pair, moved[pair.first], moved[pair.second])
+    return [odds_of_variates(pair, *variates) for variates in ((u, v), (moved_u, v), (u, moved_v))]

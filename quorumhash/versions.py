@@ -85,8 +85,7 @@ def learn_core(rows: FloatArray, n_signature: int, usable: Flags) -> ViewTests:
     nothing = np.zeros((rows.shape[1], 3))
     weights = usable.astype(np.float64)
     for _ in range(CORE_STEPS):
-        core = learn_view(rows, n_signature, weights, usable, nothing, nothing[:0])
-        deviations = density_deviations(core, rows)
+        core, deviations = learn_view(rows, n_signature, weights, usable, (nothing, nothing[:0]))
         limit = np.quantile(deviations[usable], CORE) if usable.any() else np.inf
         weights = (usable & (deviations <= limit)).astype(np.float64)
     return core

@@ -1,5 +1,5 @@
-"""Views, labels and codes in files: .npz with one array per view, .csv and .parquet tables (see tablefiles.py), or
-name=path for each view, where .npy files are memory-mapped.
+"""Views, labels and codes in files: .npz with one array per view, .csv, .parquet and .lance tables (see tablefiles.py),
+or name=path for each view, where .npy files are memory-mapped.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from quorumhash.atomic import replacing
 from quorumhash.errors import ParameterError, ViewsError
+from quorumhash.lancefiles import SUFFIX, read_lance
 from quorumhash.progress import counted
 from quorumhash.tablefiles import read_csv, read_parquet
 from quorumhash.views import Views
 
 
 def read_views(sources: Sequence[str]) -> Views:
-    """Views from one .npz, .csv or .parquet file, or from arguments name=path, one per view.
+    """Views from one .npz, .csv, .parquet or .lance, or from arguments name=path, one per view.
 
     >>> read_views(["nowhere.npz"])
     Traceback (most recent call last):
@@ -45,8 +46,9 @@ def _read_file(path: Path) -> dict[str, npt.NDArray[Any]]:
     """All views of one file, by name."""
     if path.suffix not in READERS:
         kinds = f"{', '.join(list(READERS)[:-1])} or {list(READERS)[-1]}"
-        raise ViewsError(f"views must be a {kinds} file, or name=path for each view, got {path}.")
-    _require_file(path)
+        raise ViewsError(f"views must be a {kinds}, or name=path for each view, got {path}.")
+    if path.suffix != SUFFIX:  # a folder
+        _require_file(path)
     return READERS[path.suffix](path)
 
 
@@ -100,6 +102,7 @@ READERS: dict[str, Callable[[Path], dict[str, npt.NDArray[Any]]]] = {
     ".npy": lambda path: {path.stem: read_array(path)},
     ".csv": lambda path: dict(read_csv(path)),
     ".parquet": lambda path: dict(read_parquet(path)),
+    SUFFIX: lambda path: dict(read_lance(path)),
 }
 
 

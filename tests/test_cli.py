@@ -80,7 +80,7 @@ def test_named_arrays_subsets_labels_and_text_output(folder):
     [
         (["fit", "nowhere.npz"], "there is no file nowhere.npz"),
         (["fit", "labels.npy"], "view 'labels' must be 2-D"),
-        (["fit", "views.qh"], "views must be a .npz, .npy, .csv or .parquet file, or name=path"),
+        (["fit", "views.qh"], "views must be a .npz, .npy, .csv, .parquet or .lance, or name=path"),
         (["fit", "views.npz", "--seed", "-1"], "random_state must be a whole number from 0"),
         (["fit", "broken.npz"], "broken.npz is no readable .npz"),
         (["fit", "objects.npy"], "objects.npy is no readable .npy of plain numbers"),

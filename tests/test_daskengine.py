@@ -151,6 +151,27 @@ def test_rows_of_files_do_not_pass_through_the_driver(client, tmp_path, monkeypa
     np.testing.assert_array_equal(codes, expected.transform(views))
 
 
+@pytest.mark.extra
+def test_rows_of_lance_datasets_do_not_pass_through_the_driver(client, tmp_path, monkeypatch):
+    lancedb, pa = pytest.importorskip("lancedb"), pytest.importorskip("pyarrow")
+    database, views = lancedb.connect(str(tmp_path)), {"a": X, "b": X[:, :3] ** 2}
+    for i, rows in enumerate((slice(0, 110), slice(110, 300))):
+        lists = {
+            name: pa.FixedSizeListArray.from_arrays(pa.array(matrix[rows].ravel()), matrix.shape[1])
+            for name, matrix in views.items()
+        }
+        database.create_table(f"part-{i}", pa.table(lists))
+    expected = qh.ITQHasher(n_bits=8).fit(views, engine=ThreadsEngine(1, block_rows=75))
+    with DaskEngine(client, block_rows=75) as engine:
+        given = {name: qh.shards(str(tmp_path / "part-*.lance"), view=name, engine=engine) for name in views}
+        monkeypatch.setattr(ShardFiles, "__getitem__", _refuse)
+        hasher = qh.ITQHasher(n_bits=8).fit(given, engine=engine)
+        encoded = qh.encode_shards(hasher, sorted(tmp_path.glob("part-*.lance")), tmp_path / "codes", engine=engine)
+    assert hasher.fingerprint() == expected.fingerprint()
+    codes = np.concatenate([np.load(shard.codes) for shard in encoded])
+    np.testing.assert_array_equal(codes, expected.transform(views))
+
+
 def _refuse(self, key):
     raise AssertionError("rows were read by the driver")
 

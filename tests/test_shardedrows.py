@@ -99,3 +99,17 @@ def test_parquet_files_hold_lists_or_columns(tmp_path):
     assert np.flatnonzero(~views.present("a")).tolist() == [3, 63]
     with pytest.raises(qh.ViewsError, match="has no view 'sound'"):
         qh.shards(str(tmp_path / "*.parquet"), view="sound")
+
+
+@pytest.mark.extra
+def test_lists_that_are_absent_from_a_whole_group_of_rows_are_missing(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    lists = [None if i < 32 or i >= 48 else row for i, row in enumerate(X.tolist())]
+    for name, kind in {"fixed": pa.list_(pa.float32(), 5), "free": pa.list_(pa.float32())}.items():
+        parquet.write_table(pa.table({"a": pa.array(lists, kind)}), tmp_path / f"{name}.parquet", row_group_size=16)
+        rows = qh.shards(tmp_path / f"{name}.parquet", view="a", engine=ThreadsEngine(1, block_rows=16))
+        views = qh.Views({"a": rows, "b": X})
+        assert np.flatnonzero(views.present("a")).tolist() == list(range(32, 48))
+        np.testing.assert_array_equal(rows[32:48], X[32:48])

@@ -93,6 +93,9 @@ def test_parquet_columns_of_numbers_and_of_lists(tmp_path):
     found = read_parquet(tmp_path / "b.parquet")
     np.testing.assert_array_equal(found["image"], [[1, 2], [np.nan, np.nan], [5, np.nan]])
     np.testing.assert_array_equal(found["text"], [[1], [2], [3]])
+    nowhere = pyarrow.array([None, None, None], pyarrow.list_(pyarrow.float32(), 4))
+    parquet.write_table(pyarrow.table({"text": fixed, "sound": nowhere}), tmp_path / "c.parquet")
+    assert read_views([str(tmp_path / "c.parquet")]).widths == {"text": 1, "sound": 4}
 
 
 @pytest.mark.extra

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quorumhash import trustlearning
+from quorumhash.trust import count_votes, gather_evidence
 from quorumhash.trustlearning import N_HELD_OUT, cross_fitted, learn_trust
 
 
@@ -37,3 +38,30 @@ def test_the_model_and_its_folds_share_odds_and_p_values(learned):
         assert np.array_equal(test.log_odds, full.log_odds)
         assert test.calibrations == full.calibrations
         assert test.densities == full.densities
+
+
+@pytest.mark.parametrize("sources", [(0, 1, 2), (0, 0, 1)])
+def test_votes_on_mismatched_rows_are_those_on_rows_that_were_moved(learned, sources):
+    """Every view moved in the matrices themselves, and all evidence taken anew."""
+    rows, present, _ = learned
+    model = learn_trust(rows, [6] * 3, present, sources)
+    out, doubts = np.random.default_rng(2).random((2, 300, 3))
+    out, doubts, shift = out < 0.1, np.where(doubts < 0.2, -1.0, 0.0), 101
+    real, fake = trustlearning._real_and_fake_votes(model, rows, out, doubts)
+    expected = count_votes(model, out, doubts, gather_evidence(model, rows))[1]
+    np.testing.assert_array_equal(real, np.where(out, np.nan, expected))
+    for m in range(3):
+        for start, moved in enumerate(([n for n in range(3) if sources[n] == sources[m]], [m])):
+            parts, gone, doubt = [part.copy() for part in rows], out.copy(), doubts.copy()
+            for n in moved:
+                parts[n], gone[:, n], doubt[:, n] = (
+                    np.roll(one, shift, 0) for one in (rows[n], out[:, n], doubts[:, n])
+                )
+            evidence, known = gather_evidence(model, parts), gather_evidence(model, rows)
+            pairs = (*model.pairs, *model.kin)
+            evidence = [
+                old if pair.first in moved and pair.second in moved else new
+                for pair, old, new in zip(pairs, known, evidence, strict=True)
+            ]
+            votes = np.where(gone[:, m], np.nan, count_votes(model, gone, doubt, evidence)[1][:, m])
+            np.testing.assert_allclose(fake[start::2, m], votes[start::2], atol=1e-12)

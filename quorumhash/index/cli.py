@@ -154,8 +154,8 @@ def search(
     words: Annotated[
         list[str],
         typer.Argument(
-            help="Index file (not with --store), then the queries: one .npz, .csv or .parquet with all views, or "
-            "name=path for each view.",
+            help="Index file (not with --store), then the queries: one .npz, .csv, .parquet or .lance with all "
+            "views, or name=path for each view.",
             metavar="[INDEX] VIEWS...",
         ),
     ],
