@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines import Engine
-from quorumhash.engines.threads import run_together, threads_wanted
+from quorumhash.engines.threads import run_together, thread_pools, threads_wanted
 from quorumhash.errors import ParameterError, RefusedError
 from quorumhash.progress import estimated
 from quorumhash.scaling import Scaling, scaled
@@ -153,7 +153,6 @@ def k_means_together(jobs: Sequence[tuple[FloatMatrix, int, int]]) -> list[Float
 
 def _centres(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
 
     if len(points) <= n_centres:
         return points
@@ -161,7 +160,7 @@ def _centres(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
     if len(points) > limit:
         points = points[np.sort(np.random.default_rng(seed).choice(len(points), size=limit, replace=False))]
     solver: Any = KMeans(n_centres, init="random", n_init=1, max_iter=LLOYD_STEPS, random_state=seed)
-    with threadpool_limits(limits=1):  # one thread: sums in one order, the same centres
+    with thread_pools().limit(limits=1):  # one thread: sums in one order, the same centres
         centres = solver.fit(points).cluster_centers_
     return distinct_rows(np.asarray(centres, dtype=np.float32))
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -108,7 +110,7 @@ class ThreadsEngine(Engine):
         self.block_rows = block_rows
         self.memory_budget = memory_budget
         self._most_rows = LARGEST_BLOCK
-        self._blas = ThreadpoolController()
+        self._blas = thread_pools()
         self._pool = ThreadPoolExecutor(
             self.n_threads, thread_name_prefix="quorumhash", initializer=self._hold_openmp_to_one_thread
         )
@@ -233,7 +235,17 @@ def _own(rows: Rows) -> _Given | _Made:
 
 def one_blas_thread() -> Any:
     """Within this context, NumPy's OpenBLAS has one thread: many threads wait for each other over a small matrix."""
-    return ThreadpoolController().select(internal_api="openblas").limit(limits=1)
+    return thread_pools().select(internal_api="openblas").limit(limits=1)
+
+
+def thread_pools() -> ThreadpoolController:
+    """The thread pools of the libraries that are loaded: looked for anew, which takes milliseconds, after an import."""
+    return _thread_pools(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:  # noqa: ARG001
+    return ThreadpoolController()
 
 
 def run_together(
@@ -254,7 +266,7 @@ def run_together(
         return result
 
     n_threads = min(threads_wanted(), len(items))
-    with ThreadpoolController().limit(limits=1):
+    with thread_pools().limit(limits=1):
         if n_threads < 2:
             return [work(item) for item in items]
         with ThreadPoolExecutor(n_threads, thread_name_prefix="quorumhash") as pool:
