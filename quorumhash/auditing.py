@@ -22,6 +22,7 @@ import numpy.typing as npt
 from quorumhash.auditreport import KINDS, AuditReport, Finding
 from quorumhash.checks import is_number
 from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed, signature_rows
+from quorumhash.correction import SURE
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
 from quorumhash.findings import row_findings, shift_finding, version_finding
@@ -32,6 +33,7 @@ from quorumhash.landmarks import sample_positions
 from quorumhash.overlap import neighbourhood_lift
 from quorumhash.partners import N_PARTNERS, MatchRows, find_partners, learn_homes, learn_matching, match_views, own_odds
 from quorumhash.progress import task_bar
+from quorumhash.rightsets import joint_trust
 from quorumhash.versions import Version, far_from_core, find_version, in_second_cluster, learn_core
 from quorumhash.viewoptions import source_numbers
 from quorumhash.views import Views
@@ -39,7 +41,6 @@ from quorumhash.views import Views
 FloatArray = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
-SURE = 0.95  # posterior that a view is wrong, for a verdict
 ATYPICAL = 0.01  # p-value of density below which a wrong view is noise: one in a hundred swaps looks like that
 LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and another version, is looked for
 
@@ -125,11 +126,14 @@ def audit(
                 verdicts = _view_verdicts(given, inspector, seen, verdicts, m, opened, random_state, false_alarms)
             done(given.names[m])
         overlap = _overlap(given, judge, facts, opened, random_state)
+        trust = joint_trust(given, inspector, seen)
+    trust[(_first_verdicts(seen, false_alarms).kinds == _number("noise")) & (verdicts.kinds == 0)] = 1.0  # odd items
     kinds = np.array(["", *KINDS])[verdicts.kinds]
     findings = [*verdicts.findings, *row_findings(given.names, kinds, verdicts.partners)]
     return AuditReport(
-        list(given.names), seen.p_values, kinds, verdicts.partners, findings, float(false_alarms), overlap, given, judge
-    )
+        list(given.names), seen.p_values, kinds, verdicts.partners, findings, float(false_alarms), trust, overlap,
+        given, judge,
+    )  # fmt: skip
 
 
 def _of_model(model: Any, views: Views) -> tuple[Judge, Views]:
