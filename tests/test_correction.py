@@ -99,12 +99,18 @@ def test_doubted_views_are_nearer_to_the_truth_than_before(case):
 
 
 def test_gaps_of_a_view_that_is_right_stay_and_those_of_a_doubted_one_are_filled():
-    given, _, _ = swapped_views()
+    given, truth, _ = swapped_views()
+    given["view1"][:, 3] += 50.0
+    truth["view1"][:, 3] += 50.0
     given["view1"][:40, 3] = np.nan
     report = qh.audit(given)
-    gaps = np.isnan(report.apply("repair")["view1"]).any(axis=1)
+    repaired = report.apply("repair")["view1"]
     sure = report.trust[:, 1] >= SURE
-    assert np.array_equal(gaps, np.isnan(given["view1"]).any(axis=1) & sure)
+    assert np.array_equal(np.isnan(repaired).any(axis=1), np.isnan(given["view1"]).any(axis=1) & sure)
+    filled = np.isnan(given["view1"][:, 3]) & ~sure
+    error = np.mean((repaired[filled, 3] - truth["view1"][filled, 3]) ** 2)
+    assert filled.sum() > 5
+    assert error < 0.5 * np.var(truth["view1"][:, 3])
 
 
 def test_a_row_in_which_nothing_is_left_to_believe_stays(case):
@@ -116,13 +122,14 @@ def test_a_row_in_which_nothing_is_left_to_believe_stays(case):
     assert all((repaired[name][:2] == 0).all() for name in given)
 
 
-def test_odd_items_are_left_as_they_are():
+@pytest.mark.parametrize("sources", [None, {"photo": ["view0", "view1"]}])
+def test_odd_items_are_left_as_they_are(sources):
     """Far out in every view alike: neither noise nor doubted."""
     rng = np.random.default_rng(3)
     hidden = rng.standard_normal((500, 6))
     hidden[:10] *= 4.0
     views = {f"view{m}": hidden @ rng.standard_normal((6, 10)) + 0.1 * rng.standard_normal((500, 10)) for m in range(3)}
-    report = qh.audit(views)
+    report = qh.audit(views, sources=sources)
     repaired = report.apply("repair")
     assert (report.kinds[:10] == "").all()
     assert all(np.array_equal(repaired[name][:10], views[name][:10]) for name in views)

@@ -1,4 +1,4 @@
-"""What an audit finds of planted damage: kinds, partners, false alarms. What correcting it gives back: audit_recovery.py.
+"""What an audit finds of planted damage: kinds, partners, false alarms; what correcting gives back: audit_recovery.py.
 
     python benchmarks/quality/audit.py [--datasets ...] [--kinds ...] [--rates ...] [--out FILE.json]
 

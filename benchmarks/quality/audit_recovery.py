@@ -56,39 +56,40 @@ def told(report: qh.AuditReport, mask: Any, how: str) -> qh.Views:
     return corrected_views(report.views, report.judge, verdicts, how)
 
 
-def cells_of(plan: dict[str, Any]) -> list[tuple[str, float]]:
-    rates = plan["apply"]["rates"]
+def cells_of(plan: dict[str, Any], hasher: str) -> list[tuple[str, float, list[str]]]:
+    """Kind, rate and datasets: clean views first, then the largest rate, kinds that are measured at every rate first."""
+    rates, every = plan["apply"]["rates"], list(plan["datasets"])
     wanted = [(kind, rate) for kind in plan["kinds"] for rate in rates.get(kind, [LARGEST_RATE])]
-    return sorted(wanted, key=lambda cell: cell[0] not in rates)
+    wanted = sorted(wanted, key=lambda cell: (-cell[1], cell[0] not in rates))
+    if hasher == "itq":
+        return [("clean", 0.0, every), *((kind, rate, every) for kind, rate in wanted)]
+    chosen = plan["apply"]["quorum"]
+    cells = [(kind, rate, [n for n in every if kind in chosen[n]]) for kind, rate in wanted if rate == LARGEST_RATE]
+    return [("clean", 0.0, [name for name in every if chosen[name]]), *cells]
 
 
-def measure(name: str, plan: dict[str, Any], report: dict[str, Any], save: Any) -> None:
-    dataset = qh.load_dataset(name)
-    dataset = thinned(dataset, plan["datasets"][name]) if plan["datasets"][name] else dataset
-    truth = relevance_of(dataset), undamaged_neighbours(dataset)
-    cells = report["datasets"].setdefault(name, {})
-    for kind, rate in [("clean", 0.0), *cells_of(plan)]:
-        label = "clean" if kind == "clean" else f"{kind} {rate}"
-        if label in cells:
-            continue
-        views, mask = dataset.views, None
-        if kind != "clean":
-            views, mask, _ = plant(dataset.views, kind, rate, plan["seed"])
-        found, search = qh.audit(views, false_alarms=plan["false_alarms"]), {}
-        with_quorum = plan["apply"]["quorum"][name]
-        uses_quorum = bool(with_quorum) if mask is None else rate == LARGEST_RATE and kind in with_quorum
-        for hasher in ["itq", "quorum"] if uses_quorum else ["itq"]:
-            stages = {"given" if mask is None else "damaged": views}
-            for how in plan["apply"]["how"][hasher].get(kind, ELSE[hasher]):
-                stages[how] = found.apply(how)
-            if mask is not None:
-                stages["told"] = told(found, mask, LIMIT[hasher])
-            search[hasher] = {
-                stage: search_figures(dataset, given, hasher, plan, truth) for stage, given in stages.items()
-            }
-        cells[label] = {"search": search, "commit": report["provenance"]["commit"]}
-        print(name, label, json.dumps(search), flush=True)
-        save()
+class Prepared:
+    """A dataset and what is relevant in it, read once."""
+
+    def __init__(self, name: str, n_rows: int) -> None:
+        dataset = qh.load_dataset(name)
+        self.dataset = thinned(dataset, n_rows) if n_rows else dataset
+        self.truth = relevance_of(self.dataset), undamaged_neighbours(self.dataset)
+
+
+def measure(prepared: Prepared, plan: dict[str, Any], kind: str, rate: float, hasher: str) -> dict[str, Any]:
+    """Figures of the views as they are given, as they are corrected, and as one who knows would correct them."""
+    dataset = prepared.dataset
+    views, mask = dataset.views, None
+    if kind != "clean":
+        views, mask, _ = plant(dataset.views, kind, rate, plan["seed"])
+    found = qh.audit(views, false_alarms=plan["false_alarms"])
+    stages = {"given" if mask is None else "damaged": views}
+    for how in plan["apply"]["how"][hasher].get(kind, ELSE[hasher]):
+        stages[how] = found.apply(how)
+    if mask is not None:
+        stages["told"] = told(found, mask, LIMIT[hasher])
+    return {stage: search_figures(dataset, given, hasher, plan, prepared.truth) for stage, given in stages.items()}
 
 
 def main() -> None:
@@ -112,8 +113,17 @@ def main() -> None:
         with replacing(given.out) as file:
             file.write((json.dumps(report, indent=1) + "\n").encode())
 
-    for name in given.datasets:
-        measure(name, plan, report, save)
+    prepared = {name: Prepared(name, plan["datasets"][name]) for name in given.datasets}
+    for hasher in plan["apply"]["seeds"]:
+        for kind, rate, names in cells_of(plan, hasher):
+            for name in (name for name in names if name in prepared):
+                label = "clean" if kind == "clean" else f"{kind} {rate}"
+                cell = report["datasets"].setdefault(name, {}).setdefault(label, {"search": {}, "commits": {}})
+                if hasher not in cell["search"]:
+                    cell["search"][hasher] = measure(prepared[name], plan, kind, rate, hasher)
+                    cell["commits"][hasher] = report["provenance"]["commit"]
+                    print(name, label, hasher, json.dumps(cell["search"][hasher]), flush=True)
+                    save()
 
 
 if __name__ == "__main__":
