@@ -47,11 +47,12 @@ LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and an
 
 @dataclass(frozen=True)
 class _Verdicts:
-    """Kinds (n, M) as positions in KINDS + 1, 0 for none; partners (n, M, 5); whole-table findings."""
+    """Kinds (n, M) as positions in KINDS + 1, 0 for none; partners (n, M, 5); whole-table findings; oddities (n, M)."""
 
     kinds: npt.NDArray[np.int8]
     partners: Positions
     findings: list[Finding]
+    odd: npt.NDArray[np.bool_]
 
 
 def audit(
@@ -127,7 +128,7 @@ def audit(
             done(given.names[m])
         overlap = _overlap(given, judge, facts, opened, random_state)
         trust = joint_trust(given, inspector, seen)
-    trust[(_first_verdicts(seen, false_alarms).kinds == _number("noise")) & (verdicts.kinds == 0)] = 1.0  # odd items
+    trust[verdicts.odd & (verdicts.kinds == 0)] = 1.0
     kinds = np.array(["", *KINDS])[verdicts.kinds]
     findings = [*verdicts.findings, *row_findings(given.names, kinds, verdicts.partners)]
     return AuditReport(
@@ -159,7 +160,8 @@ def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
     noisy = seen.usable & (seen.density < np.log(ATYPICAL))
     kinds[wrong] = _number("swap")
     kinds[wrong & noisy] = _number("noise")
-    return _Verdicts(kinds, np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), [])
+    nowhere, nothing = np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), np.zeros(kinds.shape, dtype=bool)
+    return _Verdicts(kinds, nowhere, [], nothing)
 
 
 def _versions(
@@ -215,8 +217,9 @@ def _view_verdicts(
     matches = match_views(views, judge, matching, trust, engine)
     own = own_odds(views, inspector, m, matches, trust, engine)
     kinds, partners, findings = verdicts.kinds.copy(), verdicts.partners.copy(), list(verdicts.findings)
-    odd = np.flatnonzero(kinds[:, m] == _number("noise"))
-    kinds[odd[own[odd] > 0], m] = 0  # an odd item: what it is in one view, it is in the others
+    odd = verdicts.odd.copy()  # an odd item: what it is in one view, it is in the others
+    odd[:, m] = usable & (seen.density[:, m] < np.log(ATYPICAL)) & (own > 0)
+    kinds[odd[:, m] & (kinds[:, m] == _number("noise")), m] = 0
     doubted = np.flatnonzero(kinds[:, m] == _number("swap"))
     homes = learn_homes(seen.trust[:, m], usable, matches, slope)
     found, odds = find_partners(matches, matching, homes, doubted, seed)
@@ -230,7 +233,7 @@ def _view_verdicts(
         partners[rows, m] = -1
         partners[rows, m, 0] = np.where((targets >= 0) & (targets < len(views)), targets, -1)
         findings.append(shift_finding(views.names[m], rows, run.first, run.last, run.offset, len(views)))
-    return replace(verdicts, kinds=kinds, partners=partners, findings=findings)
+    return replace(verdicts, kinds=kinds, partners=partners, findings=findings, odd=odd)
 
 
 def _runs(

@@ -57,7 +57,7 @@ def told(report: qh.AuditReport, mask: Any, how: str) -> qh.Views:
 
 
 def cells_of(plan: dict[str, Any], hasher: str) -> list[tuple[str, float, list[str]]]:
-    """Kind, rate and datasets: clean views first, then the largest rate, kinds that are measured at every rate first."""
+    """Kind, rate and datasets: clean views first, then the largest rate, of it kinds measured at every rate first."""
     rates, every = plan["apply"]["rates"], list(plan["datasets"])
     wanted = [(kind, rate) for kind in plan["kinds"] for rate in rates.get(kind, [LARGEST_RATE])]
     wanted = sorted(wanted, key=lambda cell: (-cell[1], cell[0] not in rates))
