@@ -1,6 +1,6 @@
 """What correcting planted damage gives back: audit, apply, fit, search.
 
-    python benchmarks/quality/audit_recovery.py [--datasets ...] [--out FILE.json]
+    python benchmarks/quality/audit_recovery.py [--datasets ...] [--hashers ...] [--kinds ...]
 
 Damage as in audit.py; what is applied, and for which hasher, by the section [apply] of audit.toml. "told" is no
 correction but its limit: exactly the views that were hit made missing (quorum) or predicted (itq). Of clean views the
@@ -96,6 +96,8 @@ def main() -> None:
     plan = tomllib.loads((HERE / "audit.toml").read_text())
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="*", default=list(plan["datasets"]))
+    parser.add_argument("--hashers", nargs="*", default=list(plan["apply"]["seeds"]))
+    parser.add_argument("--kinds", nargs="*", default=plan["kinds"], help="clean is always among them")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/audit_recovery.json"))
     given = parser.parse_args()
     report: dict[str, Any] = {"datasets": {}}
@@ -104,7 +106,7 @@ def main() -> None:
         report = {"datasets": report["datasets"]} if report["plan"] == plan else {"datasets": {}}
     report |= {
         "what": "64 bits; recall of the 10 nearest undamaged neighbours among the first 10 (COCO-5 100); itq 3 fits",
-        "command": f"python benchmarks/quality/audit_recovery.py --datasets {' '.join(given.datasets)}",
+        "command": "python benchmarks/quality/audit_recovery.py",
         "plan": plan,
         "provenance": provenance(threads_wanted()),
     }
@@ -114,9 +116,9 @@ def main() -> None:
             file.write((json.dumps(report, indent=1) + "\n").encode())
 
     prepared = {name: Prepared(name, plan["datasets"][name]) for name in given.datasets}
-    for hasher in plan["apply"]["seeds"]:
+    for hasher in given.hashers:
         for kind, rate, names in cells_of(plan, hasher):
-            for name in (name for name in names if name in prepared):
+            for name in (name for name in names if name in prepared and kind in ("clean", *given.kinds)):
                 label = "clean" if kind == "clean" else f"{kind} {rate}"
                 cell = report["datasets"].setdefault(name, {}).setdefault(label, {"search": {}, "commits": {}})
                 if hasher not in cell["search"]:
