@@ -111,11 +111,11 @@ class AuditReport:
     def apply(self, how: str = "repair") -> Views:
         """Views with what was found put right.
 
-        "drop": every damaged view becomes missing; for a QuorumHasher, which repairs by itself and must know what was
-        predicted. An item keeps at least one view: the one with the largest p-value. "repair": every view that is not
-        surely right (trust below 0.95), or missing, becomes what is expected: as much of its own as it is trusted, and
-        what the item's other views predict; for hashers that take views for right. "swap": misplaced views
-        go back to the rows they belong to, and what is left is repaired.
+        "drop": every damaged view becomes missing; for a QuorumHasher, which repairs by itself. An item keeps at least
+        one view: the one with the largest p-value. "repair": every view that is not surely right (trust below 0.95), or
+        missing, becomes what is expected: as much of its own as it is trusted, the rest as the item's other views
+        predict; for hashers that take views for right. "swap": misplaced views go back to the rows they belong to, and
+        what is left is repaired.
         """
         if how not in ("drop", "repair", "swap"):
             raise ParameterError(f"apply takes 'drop', 'repair' or 'swap', got {how!r}.")
