@@ -27,17 +27,27 @@ def audit() -> str:
 
 
 def audit_search() -> str:
-    """MAP and recall before the damage, after it, and after what was found was corrected."""
-    report, rows = results("audit"), []
+    """MAP and recall before the damage, after it, and after what was found was corrected; what came back."""
+    report, rows = results("audit_recovery"), []
     for name, cells in report["datasets"].items():
         for label, cell in cells.items():
-            for hasher, found in cell.get("search", {}).items() if label != "clean" else ():
-                how = next(key for key in found if key != "damaged")
-                stages = cells["clean"]["search"].get(hasher), found["damaged"], found[how]
-                figures = [_shown(stage and stage[key]) for key in ("map", "recall") for stage in stages]
-                rows.append([name, label.split()[0], hasher, how, *figures])
-    header = ["data", "planted, 20 %", "fit", "apply", "MAP clean", "damaged", "corrected"]
-    return table([*header, "recall clean", "damaged", "corrected"], rows) + f"\n`{report['command']}`\n"
+            for hasher, found in cell["search"].items():
+                clean, damaged = cells["clean"]["search"][hasher]["given"], found.get("damaged")
+                for how in (key for key in found if key not in ("damaged", "given")):
+                    stages = [clean, damaged or clean, found[how]]
+                    figures = [_shown(stage[key]) for key in ("map", "recall") for stage in stages]
+                    back = [_back(*(stage[key] for stage in stages)) for key in ("map", "recall")]
+                    kind, rate = label.split() if damaged else (label, 0)
+                    shown_rate = f"{100 * float(rate):.0f} %" if damaged else ""
+                    rows.append([name, kind, shown_rate, hasher, how, *figures[:3], back[0], *figures[3:], back[1]])
+    header = ["data", "planted", "rate", "fit", "apply", "MAP clean", "damaged", "corrected", "back"]
+    shown = table([*header, "recall clean", "damaged", "corrected", "back"], rows)
+    return shown + f"\n{report['what']}. `{report['command']}`\n"
+
+
+def _back(clean: float, damaged: float, corrected: float) -> str:
+    """The share of the loss that came back; nothing where there was hardly a loss to speak of."""
+    return f"{100 * (corrected - damaged) / (clean - damaged):.0f} %" if clean - damaged >= 0.02 * clean else ""
 
 
 def audit_million() -> str:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from quorumhash.auditreport import KINDS, AuditReport, Finding
 from quorumhash.checks import is_number
 from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed, signature_rows
+from quorumhash.correction import SURE
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
 from quorumhash.findings import row_findings, shift_finding, version_finding
@@ -32,6 +33,7 @@ from quorumhash.landmarks import sample_positions
 from quorumhash.overlap import neighbourhood_lift
 from quorumhash.partners import N_PARTNERS, MatchRows, find_partners, learn_homes, learn_matching, match_views, own_odds
 from quorumhash.progress import task_bar
+from quorumhash.rightsets import joint_trust
 from quorumhash.versions import Version, far_from_core, find_version, in_second_cluster, learn_core
 from quorumhash.viewoptions import source_numbers
 from quorumhash.views import Views
@@ -39,18 +41,18 @@ from quorumhash.views import Views
 FloatArray = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
-SURE = 0.95  # posterior that a view is wrong, for a verdict
 ATYPICAL = 0.01  # p-value of density below which a wrong view is noise: one in a hundred swaps looks like that
 LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and another version, is looked for
 
 
 @dataclass(frozen=True)
 class _Verdicts:
-    """Kinds (n, M) as positions in KINDS + 1, 0 for none; partners (n, M, 5); whole-table findings."""
+    """Kinds (n, M) as positions in KINDS + 1, 0 for none; partners (n, M, 5); whole-table findings; oddities (n, M)."""
 
     kinds: npt.NDArray[np.int8]
     partners: Positions
     findings: list[Finding]
+    odd: npt.NDArray[np.bool_]
 
 
 def audit(
@@ -125,11 +127,14 @@ def audit(
                 verdicts = _view_verdicts(given, inspector, seen, verdicts, m, opened, random_state, false_alarms)
             done(given.names[m])
         overlap = _overlap(given, judge, facts, opened, random_state)
+        trust = joint_trust(given, inspector, seen)
+    trust[verdicts.odd & (verdicts.kinds == 0)] = 1.0
     kinds = np.array(["", *KINDS])[verdicts.kinds]
     findings = [*verdicts.findings, *row_findings(given.names, kinds, verdicts.partners)]
     return AuditReport(
-        list(given.names), seen.p_values, kinds, verdicts.partners, findings, float(false_alarms), overlap, given, judge
-    )
+        list(given.names), seen.p_values, kinds, verdicts.partners, findings, float(false_alarms), trust, overlap,
+        given, judge,
+    )  # fmt: skip
 
 
 def _of_model(model: Any, views: Views) -> tuple[Judge, Views]:
@@ -155,7 +160,8 @@ def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
     noisy = seen.usable & (seen.density < np.log(ATYPICAL))
     kinds[wrong] = _number("swap")
     kinds[wrong & noisy] = _number("noise")
-    return _Verdicts(kinds, np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), [])
+    nowhere, nothing = np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), np.zeros(kinds.shape, dtype=bool)
+    return _Verdicts(kinds, nowhere, [], nothing)
 
 
 def _versions(
@@ -211,8 +217,9 @@ def _view_verdicts(
     matches = match_views(views, judge, matching, trust, engine)
     own = own_odds(views, inspector, m, matches, trust, engine)
     kinds, partners, findings = verdicts.kinds.copy(), verdicts.partners.copy(), list(verdicts.findings)
-    odd = np.flatnonzero(kinds[:, m] == _number("noise"))
-    kinds[odd[own[odd] > 0], m] = 0  # an odd item: what it is in one view, it is in the others
+    odd = verdicts.odd.copy()  # an odd item: what it is in one view, it is in the others
+    odd[:, m] = usable & (seen.density[:, m] < np.log(ATYPICAL)) & (own > 0)
+    kinds[odd[:, m] & (kinds[:, m] == _number("noise")), m] = 0
     doubted = np.flatnonzero(kinds[:, m] == _number("swap"))
     homes = learn_homes(seen.trust[:, m], usable, matches, slope)
     found, odds = find_partners(matches, matching, homes, doubted, seed)
@@ -226,7 +233,7 @@ def _view_verdicts(
         partners[rows, m] = -1
         partners[rows, m, 0] = np.where((targets >= 0) & (targets < len(views)), targets, -1)
         findings.append(shift_finding(views.names[m], rows, run.first, run.last, run.offset, len(views)))
-    return replace(verdicts, kinds=kinds, partners=partners, findings=findings)
+    return replace(verdicts, kinds=kinds, partners=partners, findings=findings, odd=odd)
 
 
 def _runs(

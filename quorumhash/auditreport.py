@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.atomic import replacing
-from quorumhash.correction import corrected_views
+from quorumhash.correction import Verdicts, corrected_views
 from quorumhash.errors import ParameterError
 from quorumhash.judging import Judge
 from quorumhash.views import Views
@@ -63,6 +63,8 @@ class AuditReport:
         Rows that the view of a swap or shift belongs to, best first; -1 where there is none.
     findings : list of Finding
         Whole-table findings first, then those about most rows.
+    trust : float array (n, n_views)
+        The posterior that the view is right; 0 where there is nothing to believe.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class AuditReport:
     partners: Rows
     findings: list[Finding]
     false_alarms: float
+    trust: FloatArray
     overlap: FloatArray  # (n_views, n_views) how much more often than by chance two views name the same neighbours
     views: Views = field(repr=False)
     judge: Judge = field(repr=False)
@@ -108,13 +111,16 @@ class AuditReport:
     def apply(self, how: str = "repair") -> Views:
         """Views with what was found put right.
 
-        "drop": every damaged view becomes missing. "repair": it becomes what the item's other views predict; missing
-        ones too. "swap": misplaced views go back to the rows they belong to, and what is left is repaired. An item
-        keeps at least one view: the one with the largest p-value.
+        "drop": every damaged view becomes missing; for a QuorumHasher, which repairs by itself. An item keeps at least
+        one view: the one with the largest p-value. "repair": every view that is not surely right (trust below 0.95), or
+        missing, becomes what is expected: as much of its own as it is trusted, the rest as the item's other views
+        predict; for hashers that take views for right. "swap": misplaced views go back to the rows they belong to, and
+        what is left is repaired.
         """
         if how not in ("drop", "repair", "swap"):
             raise ParameterError(f"apply takes 'drop', 'repair' or 'swap', got {how!r}.")
-        return corrected_views(self.views, self.judge, self.kinds, self.p_values, self.partners[:, :, 0], how)
+        verdicts = Verdicts(self.kinds, self.p_values, self.trust, self.partners[:, :, 0])
+        return corrected_views(self.views, self.judge, verdicts, how)
 
     def to_json(self) -> str:
         """Findings, summary, and every damaged pair of row and view, as one JSON object."""

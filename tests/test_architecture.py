@@ -61,7 +61,7 @@ LEVELS = [
         "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "drift", "evolution",
         "hashers.repair", "inspection", "quorum",
     },
-    {"auditreport", "datasets.cifar10_mnist", "evolving", "partners"},
+    {"auditreport", "datasets.cifar10_mnist", "evolving", "partners", "rightsets"},
     {"datasets", "findings", "hashers.quorum", "joins"},
     {"auditing", "datasets.catalogue", "hashers"},
     {"auditcli", "bench.naming", "bench.peers", "bench.weighting", "datasetscli", "index.cli", "web.collection"},

@@ -1,4 +1,4 @@
-"""What an audit finds of planted damage: kinds, partners, false alarms, and what correcting it gives back.
+"""What an audit finds of planted damage: kinds, partners, false alarms; what correcting gives back: audit_recovery.py.
 
     python benchmarks/quality/audit.py [--datasets ...] [--kinds ...] [--rates ...] [--out FILE.json]
 
@@ -24,17 +24,13 @@ import numpy as np
 import quorumhash as qh
 from quorumhash.atomic import replacing
 from quorumhash.bench.provenance import provenance
-from quorumhash.codes import hamming_distances
 from quorumhash.corruption import damage_with_mask
 from quorumhash.datasets.base import thinned
 from quorumhash.engines.threads import threads_wanted
-from quorumhash.evaluation import mean_average_precision, nearest_rows, neighbour_recall
-from quorumhash.experiment import relevance_of, undamaged_neighbours
 
 HERE = Path(__file__).parent
 PLANTED_BY = {"missing": "drop_view"}
 VERDICT = {"exchange": "swap"}
-FOUND = {"digits": 10, "mfeat": 10, "coco5": 100}
 
 
 def plant(views: qh.Views, kind: str, rate: float, seed: int) -> tuple[qh.Views, Any, Any]:
@@ -117,31 +113,17 @@ def ratio(part: Any, whole: Any) -> float | None:
     return round(float(part) / float(whole), 4) if whole else None
 
 
-def search_figures(dataset: Any, views: qh.Views, hasher: str, bits: int, truth: tuple[Any, Any]) -> dict[str, float]:
-    fitted = qh.HASHERS[hasher](n_bits=bits).fit(views[dataset.train_rows])
-    codes = [fitted.transform(views[rows]) for rows in (dataset.query_rows, dataset.database_rows)]
-    distances = hamming_distances(*codes)
-    depth = FOUND[dataset.name]
-    recall = neighbour_recall(nearest_rows(distances, depth), truth[1])
-    return {"map": round(float(mean_average_precision(truth[0], distances)), 4), "recall": round(float(recall), 4)}
-
-
 def measure(
     name: str, plan: dict[str, Any], report: dict[str, Any], save: Any, chosen: list[tuple[str, float]]
 ) -> None:
     dataset = qh.load_dataset(name)
     n_rows = plan["datasets"][name]
     dataset = thinned(dataset, n_rows) if n_rows else dataset
-    truth = relevance_of(dataset), undamaged_neighbours(dataset)
     cells = report["datasets"].setdefault(name, {})
     if "clean" not in cells:
         found = qh.audit(dataset.views, false_alarms=plan["false_alarms"])
         nothing = np.zeros(found.kinds.shape, dtype=bool)
         cells["clean"] = verdict_figures(found, "none", nothing, nothing - 1, plan["false_alarms"])
-        cells["clean"]["search"] = {
-            hasher: search_figures(dataset, dataset.views, hasher, plan["bits"], truth)
-            for hasher in plan["apply"]["hashers"][name]
-        }
         save()
     for kind, rate in chosen:
         label = f"{kind} {rate}"
@@ -152,16 +134,6 @@ def measure(
         found = qh.audit(views, false_alarms=plan["false_alarms"])
         seconds = time.perf_counter() - started
         cell = verdict_figures(found, kind, mask, homes, plan["false_alarms"]) | {"seconds": round(seconds, 1)}
-        if rate == plan["apply"]["rate"]:
-            how = plan["apply"]["how"].get(kind, "repair")
-            fixed = found.apply(how)
-            cell["search"] = {
-                hasher: {
-                    "damaged": search_figures(dataset, views, hasher, plan["bits"], truth),
-                    how: search_figures(dataset, fixed, hasher, plan["bits"], truth),
-                }
-                for hasher in plan["apply"]["hashers"][name]
-            }
         cells[label] = cell | {"commit": report["provenance"]["commit"]}
         print(name, label, json.dumps(cell), flush=True)
         save()
@@ -169,6 +141,7 @@ def measure(
 
 def main() -> None:
     plan = tomllib.loads((HERE / "audit.toml").read_text())
+    del plan["apply"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="*", default=list(plan["datasets"]))
     parser.add_argument("--kinds", nargs="*", default=plan["kinds"])
@@ -180,8 +153,7 @@ def main() -> None:
         report = json.loads(given.out.read_text())
         report = {"datasets": report["datasets"]} if report["plan"] == plan else {"datasets": {}}
     report |= {
-        "what": "planted damage found by qh.audit; search: MAP and recall of undamaged neighbours (10 nearest among "
-        "the first 10, COCO-5 100) after fit on damaged and on corrected views",
+        "what": "planted damage found by qh.audit",
         "command": f"python benchmarks/quality/audit.py --datasets {' '.join(given.datasets)} --out {given.out}",
         "plan": plan,
         "provenance": provenance(threads_wanted()),
