@@ -147,3 +147,11 @@ def test_a_store_tells_of_every_item(tmp_path):
         store.remove(np.arange(10))
     asked = ["asking for ids", 1_000, "items", 1_000], ["asking for ids", 10, "items", 10]
     assert told.stages == [asked[0], ["adding", 1_000, "items", 1_000], asked[1]]
+
+
+def test_a_store_whose_own_thread_walks_the_portions_tells_too(tmp_path):
+    pytest.importorskip("lancedb", reason="needs lancedb")
+    told, codes = Told(), np.random.default_rng(0).integers(0, 256, (1_000, 2), dtype=np.uint8)
+    with heard_by(told), qh.open_store(f"lancedb://{tmp_path}/codes", n_bits=16) as store:
+        store.add(codes, np.arange(1_000))
+    assert ["adding", 1_000, "items", 1_000] in told.stages
