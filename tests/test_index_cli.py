@@ -165,3 +165,22 @@ def test_a_store_answers_as_the_index_file_does(folder):
     done = quorumhash("index", "remove", "more.npy", "--store", url, cwd=folder)
     done = quorumhash("index", "remove", "some.npy", "--store", url, cwd=folder)
     assert done.stdout.endswith(": 100 items.\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["fit", "FAR.npz", "-o", "new.qh"], "cannot be read"),
+        (["fit", "folder.npz", "-o", "new.qh"], "folder.npz is a folder or device; give the path of a file"),
+        (["index", "add", "FAR.qhx", "codes.npy"], "cannot be opened"),
+        (["index", "compact", "FAR.qhx"], "cannot be opened"),
+        (["encode", "items.qh", "query.npz", "-o", "FAR.npy"], "cannot be written"),
+    ],
+)
+def test_a_path_that_the_system_refuses_to_look_at_is_one_sentence(folder, arguments, sentence):
+    (folder / "folder.npz").mkdir()
+    far = "a" * 300  # a name too long is refused to everybody, a locked folder not to root
+    done = quorumhash(*(word.replace("FAR", far) for word in arguments), cwd=folder)
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -61,7 +61,7 @@ def add_codes(
             target = opened.name  # a URL may hold a password
             facts = {"store": target, "added": len(codes), "items": len(opened)}
     else:
-        if not Path(target).exists():  # nothing is made for codes that cannot go into it
+        if not _is_there(target):  # nothing is made for codes that cannot go into it
             wanted = checked_number(8 * codes.shape[1] if wanted is None else wanted, "n_bits", 1, MAX_BITS)
             checked_codes(codes, wanted, "codes")
         with count_bar(len(codes), "index add", "codes") as done, SegmentFile(target, wanted) as items:
@@ -217,8 +217,16 @@ def _ids_in(segments: Any) -> int:
     return int(facts["items"] + 2 * facts["removed"])
 
 
+def _is_there(target: str) -> bool:
+    """Also where its folder may not be looked into: opening it then says so."""
+    try:
+        return Path(target).exists()
+    except OSError:
+        return True
+
+
 def _require_index(target: str) -> None:
-    if not Path(target).exists():
+    if not _is_there(target):
         raise ParameterError(f"there is no index file {target}; quorumhash index add makes one.")
 
 
