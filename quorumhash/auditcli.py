@@ -58,16 +58,14 @@ def audit(
     if images is not None and html is None:
         raise ParameterError("--images shows pictures on the page: give --html too.")
     with watching("audit"):
-        given = read_views(views)
-    report = audit_views(
-        given,
-        _sources(sources or []),
-        false_alarms=false_alarms,
-        model=None if model is None else load(model),
-        random_state=seed,
-        engine=engine,
-        verbose=True,
-    )
+        report = audit_views(
+            read_views(views),
+            _sources(sources or []),
+            false_alarms=false_alarms,
+            model=None if model is None else load(model),
+            random_state=seed,
+            engine=engine,
+        )
     if csv is not None:
         report.to_csv(csv)
     if html is not None:

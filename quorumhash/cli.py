@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -203,7 +204,7 @@ def encode(
     from quorumhash.progress import watching
     from quorumhash.viewfiles import read_views, require_writable, write_array
 
-    if out.endswith("/") or Path(out).is_dir():
+    if out.endswith("/") or os.path.isdir(out):
         if unpacked:
             raise ParameterError("--unpacked is for one file of codes: codes of shards are packed.")
         _encode_shards(load(model), views, out, engine, (store, first_id), as_json)

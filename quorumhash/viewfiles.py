@@ -121,10 +121,20 @@ def require_writable(path: Path) -> None:
     """Refuse a target that cannot be written, before any work is done for it."""
     target = Path(os.path.realpath(path))
     folder = target.parent
-    if (target.exists() and not target.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
+    try:
+        is_good = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) and (target.is_file() or not target.exists())
+    except OSError:  # a folder on the way may not be looked into, or the name is too long
+        is_good = False
+    if not is_good:
         raise ParameterError(f"{path} cannot be written: give the path of a file in a folder that exists and is yours.")
 
 
 def _require_file(path: Path) -> None:
-    if not path.is_file():
+    try:
+        is_there, is_file = path.exists(), path.is_file()
+    except OSError as error:  # a folder on the way may not be looked into, or the name is too long
+        raise ViewsError(f"{path} cannot be read ({error.strerror}); check path and permissions.") from error
+    if not is_there:
         raise ViewsError(f"there is no file {path}.")
+    if not is_file:
+        raise ViewsError(f"{path} is a folder or device; give the path of a file.")

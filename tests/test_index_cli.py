@@ -113,6 +113,12 @@ def test_a_new_index_has_the_bits_that_are_known(folder):
         (["index", "add", "items.qhx"], "give an index file and a .npy file"),
         (["index", "add", "items.qhx", "nowhere.npy"], "there is no file nowhere.npy"),
         (["index", "add", "new.qhx", "ids.npy"], "must be"),
+        (["index", "add", "none.qhx", "one.npy"], "codes in one.npy must be rows of bytes, got shape"),
+        (["index", "add", "one.npy", "--store", "faiss:", "--bits", "8"], "must be rows of bytes"),
+        (["index", "add", "none.qhx", "codes.npy", "--ids", "reals.npy"], "ids must be whole numbers"),
+        (["index", "add", "none.qhx", "codes.npy", "--ids", "one.npy"], "ids must be as many as codes"),
+        (["index", "add", "none.qhx", "codes.npy", "--bits", "0"], "n_bits must be a whole number from 1 to 1024"),
+        (["index", "add", "none.qhx", "codes.npy", "--bits", "99"], "codes must be packed codes of 99 bits"),
         (["index", "remove", "none.qhx", "ids.npy"], "there is no index file none.qhx"),
         (["index", "info", "none.qhx"], "The index file none.qhx does not exist"),
         (["index", "check", "codes.npy"], "is no index file of quorumhash"),
@@ -127,11 +133,19 @@ def test_what_goes_wrong_is_one_sentence(folder, arguments, sentence):
     if "other.qh" in arguments:
         views = qh.load_dataset("digits").views[:50]
         qh.ITQHasher(13).fit(views).save(folder / "other.qh")
+    np.save(folder / "one.npy", np.int64(3))
+    np.save(folder / "reals.npy", np.full(150, np.nan))
     done = quorumhash(*arguments, cwd=folder)
     assert done.returncode == 2
     assert re.search(sentence, done.stderr), done.stderr
     assert done.stderr.count("\n") == 1
-    assert not (folder / "none.qhx").exists()
+    assert not list(folder.glob("none.qhx*"))  # nor a lock
+
+
+def test_one_id_that_is_no_list_is_removed_and_counted(folder):
+    np.save(folder / "one.npy", np.int64(0))
+    done = quorumhash("index", "remove", "items.qhx", "one.npy", cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "Removed 1 items from items.qhx: 149 items.\n"), done.stderr
 
 
 @pytest.mark.extra
@@ -151,3 +165,22 @@ def test_a_store_answers_as_the_index_file_does(folder):
     done = quorumhash("index", "remove", "more.npy", "--store", url, cwd=folder)
     done = quorumhash("index", "remove", "some.npy", "--store", url, cwd=folder)
     assert done.stdout.endswith(": 100 items.\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["fit", "FAR.npz", "-o", "new.qh"], "cannot be read"),
+        (["fit", "folder.npz", "-o", "new.qh"], "folder.npz is a folder or device; give the path of a file"),
+        (["index", "add", "FAR.qhx", "codes.npy"], "cannot be opened"),
+        (["index", "compact", "FAR.qhx"], "cannot be opened"),
+        (["encode", "items.qh", "query.npz", "-o", "FAR.npy"], "cannot be written"),
+    ],
+)
+def test_a_path_that_the_system_refuses_to_look_at_is_one_sentence(folder, arguments, sentence):
+    (folder / "folder.npz").mkdir()
+    far = "a" * 300  # a name too long is refused to everybody, a locked folder not to root
+    done = quorumhash(*(word.replace("FAR", far) for word in arguments), cwd=folder)
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import quorumhash as qh
+from quorumhash.cli import main
 from quorumhash.engines.torchengine import TorchEngine
 from quorumhash.hashers import HASHERS
 from quorumhash.progress import begin_stage, counted, estimated, heard_by, is_heard, stage
@@ -147,3 +148,26 @@ def test_a_store_tells_of_every_item(tmp_path):
         store.remove(np.arange(10))
     asked = ["asking for ids", 1_000, "items", 1_000], ["asking for ids", 10, "items", 10]
     assert told.stages == [asked[0], ["adding", 1_000, "items", 1_000], asked[1]]
+
+
+def test_a_store_whose_own_thread_walks_the_portions_tells_too(tmp_path):
+    pytest.importorskip("lancedb", reason="needs lancedb")
+    told, codes = Told(), np.random.default_rng(0).integers(0, 256, (1_000, 2), dtype=np.uint8)
+    with heard_by(told), qh.open_store(f"lancedb://{tmp_path}/codes", n_bits=16) as store:
+        store.add(codes, np.arange(1_000))
+    assert ["adding", 1_000, "items", 1_000] in told.stages
+
+
+def test_an_audit_is_watched_from_the_first_byte_to_the_last_row(tmp_path, monkeypatch):
+    heard = []
+
+    def audit(*_, verbose=False, **__):
+        heard.append(is_heard() and not verbose)  # one bar, which shows the stages
+        raise qh.QuorumHashError("enough")
+
+    monkeypatch.setattr("quorumhash.auditing.audit", audit)
+    np.savez(tmp_path / "views.npz", a=np.ones((3, 2)), b=np.ones((3, 2)))
+    monkeypatch.setattr(sys, "argv", ["quorumhash", "audit", str(tmp_path / "views.npz")])
+    with pytest.raises(SystemExit):
+        main()
+    assert heard == [True]

@@ -44,22 +44,26 @@ def add_codes(
     Example: quorumhash index add items.qhx codes.npy --model items.qh
     """
     from quorumhash.index.adapters import open_store
-    from quorumhash.index.arguments import running_ids
+    from quorumhash.index.arguments import MAX_BITS, checked_codes, checked_ids, checked_number, running_ids
     from quorumhash.index.store import SegmentFile
     from quorumhash.viewfiles import read_array
 
     target, file = _target(words, store)
-    codes, names = read_array(Path(file)), None if ids is None else read_array(ids)
+    codes = read_array(Path(file))
+    if codes.ndim != 2:
+        raise ParameterError(f"codes in {file} must be rows of bytes, got shape {codes.shape}; give what encode wrote.")
+    names = None if ids is None else checked_ids(read_array(ids), len(codes))
     hasher = None if model is None else _load(model)
-    wanted = bits or (hasher and hasher.n_bits)
+    wanted = hasher.n_bits if bits is None and hasher is not None else bits
     if store:
         with watching("index add"), open_store(store, wanted) as opened:
             opened.add(codes, range(len(opened), len(opened) + len(codes)) if names is None else names)
             target = opened.name  # a URL may hold a password
             facts = {"store": target, "added": len(codes), "items": len(opened)}
     else:
-        if not wanted and codes.ndim == 2 and not Path(target).exists():
-            wanted = 8 * codes.shape[1]
+        if not _is_there(target):  # nothing is made for codes that cannot go into it
+            wanted = checked_number(8 * codes.shape[1] if wanted is None else wanted, "n_bits", 1, MAX_BITS)
+            checked_codes(codes, wanted, "codes")
         with count_bar(len(codes), "index add", "codes") as done, SegmentFile(target, wanted) as items:
             names = running_ids(items.next_id(), len(codes)) if names is None else names
             items.append(codes, names, hasher.fingerprint() if hasher else "", done=done)
@@ -80,11 +84,12 @@ def remove_items(
     Example: quorumhash index remove items.qhx ids.npy
     """
     from quorumhash.index.adapters import open_store
+    from quorumhash.index.arguments import checked_ids
     from quorumhash.index.store import SegmentFile
     from quorumhash.viewfiles import read_array
 
     target, file = _target(words, store)
-    ids = read_array(Path(file))
+    ids = checked_ids(read_array(Path(file)))
     if store:
         with watching("index remove"), open_store(store) as opened:
             opened.remove(ids)
@@ -212,8 +217,16 @@ def _ids_in(segments: Any) -> int:
     return int(facts["items"] + 2 * facts["removed"])
 
 
+def _is_there(target: str) -> bool:
+    """Also where its folder may not be looked into: opening it then says so."""
+    try:
+        return Path(target).exists()
+    except OSError:
+        return True
+
+
 def _require_index(target: str) -> None:
-    if not Path(target).exists():
+    if not _is_there(target):
         raise ParameterError(f"there is no index file {target}; quorumhash index add makes one.")
 
 

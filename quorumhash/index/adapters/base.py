@@ -165,12 +165,16 @@ class Store(ABC):
 
 
 def portions(what: str, n_items: int, n_at_once: int) -> Iterator[slice]:
-    """So many items in portions, told of as they are done."""
-    done = begin_stage(what, n_items, "items")
-    for start in range(0, n_items, n_at_once):
-        part = slice(start, min(start + n_at_once, n_items))
-        yield part
-        done(part.stop - part.start)
+    """So many items in portions, told of as they are done, even where a thread of the store's walks them."""
+    done = begin_stage(what, n_items, "items")  # now: who watches is known to the caller's thread alone
+
+    def told() -> Iterator[slice]:
+        for start in range(0, n_items, n_at_once):
+            part = slice(start, min(start + n_at_once, n_items))
+            yield part
+            done(part.stop - part.start)
+
+    return told()
 
 
 def missing(package: str, extra: str) -> MissingExtraError:
