@@ -225,17 +225,19 @@ def _encode_shards(
     hasher: Any, shards: list[str], out: str, engine: str, target: tuple[str, int], as_json: bool
 ) -> None:
     from contextlib import ExitStack
+    from itertools import count
 
     from quorumhash.index.adapters import open_store
-    from quorumhash.progress import task_bar
+    from quorumhash.progress import watching
     from quorumhash.shardcodes import encode_shards
 
     with ExitStack() as opened:
         store = opened.enter_context(open_store(target[0], hasher.n_bits)) if target[0] else None
-        bar = opened.enter_context(task_bar(True, len(shards), "encode"))
+        rename, numbers = opened.enter_context(watching("encode")), count(1)
         encoded = encode_shards(
-            hasher, shards, out, engine=engine, store=store, first_id=target[1], done=lambda shard: bar(shard.shard)
-        )
+            hasher, shards, out, engine=engine, store=store, first_id=target[1],
+            done=lambda _: rename(f"encode, {next(numbers)} of {len(shards)} shards done"),
+        )  # fmt: skip
     n_rows, n_new = sum(shard.n_rows for shard in encoded), sum(shard.is_new for shard in encoded)
     facts = {"folder": out, "shards": len(encoded), "new": n_new, "rows": n_rows, "bits": hasher.n_bits,
              "fingerprint": hasher.fingerprint()}  # fmt: skip

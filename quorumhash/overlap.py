@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.progress import begin_stage
+from quorumhash.progress import counted
 from quorumhash.similarity import squared_distances
 
 FloatArray = npt.NDArray[np.float64]
@@ -55,22 +55,20 @@ def neighbourhood_lift(
     parts = list(sample.values())
     lift = np.ones((len(parts), len(parts)))
     known: dict[tuple[int, bytes], npt.NDArray[np.bool_]] = {}  # views without gaps meet every other on the same rows
-    done = begin_stage("comparing views", len(parts) * (len(parts) - 1) // 2, "pairs")
-    for m in range(len(parts)):
-        for n in range(m):
-            done(1)
-            common = np.flatnonzero(present[:, m] & present[:, n])
-            if len(common) > limit:
-                common = np.sort(np.random.default_rng(seed).choice(common, size=limit, replace=False))
-            if len(common) < 3:
-                continue
-            for v in (m, n):
-                if (v, common.tobytes()) not in known:
-                    known[v, common.tobytes()] = _nearest(parts[v][common], n_neighbors, [seed, v])
-            near = known[m, common.tobytes()]
-            k = np.count_nonzero(near[0])
-            shared = np.count_nonzero(near & known[n, common.tobytes()]) / (k * len(common))
-            lift[m, n] = lift[n, m] = shared / (k / (len(common) - 1))
+    pairs = [(m, n) for m in range(len(parts)) for n in range(m)]
+    for m, n in counted("comparing views", pairs, len(pairs), "pairs"):
+        common = np.flatnonzero(present[:, m] & present[:, n])
+        if len(common) > limit:
+            common = np.sort(np.random.default_rng(seed).choice(common, size=limit, replace=False))
+        if len(common) < 3:
+            continue
+        for v in (m, n):
+            if (v, common.tobytes()) not in known:
+                known[v, common.tobytes()] = _nearest(parts[v][common], n_neighbors, [seed, v])
+        near = known[m, common.tobytes()]
+        k = np.count_nonzero(near[0])
+        shared = np.count_nonzero(near & known[n, common.tobytes()]) / (k * len(common))
+        lift[m, n] = lift[n, m] = shared / (k / (len(common) - 1))
     return lift
 
 

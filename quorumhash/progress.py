@@ -80,10 +80,12 @@ def expected(what: str, seconds: float) -> Iterator[None]:
     n_ticks = max(1, round(seconds / TICK))
 
     def tick(done: Done) -> None:
-        for _ in range(n_ticks - 1):  # the last one when it is over
-            if over.wait(TICK):
-                return
-            done(1)
+        n_left = n_ticks
+        while not over.wait(TICK):
+            if n_left > 1:
+                n_left -= 1
+                done(1)
+        done(n_left)  # it was quicker, or took longer: now it is done
 
     with stage(f"{what}, about {n_ticks * TICK:.0f} s", n_ticks, "ticks") as done:
         clock = threading.Thread(target=tick, args=(done,), daemon=True)
@@ -96,16 +98,23 @@ def expected(what: str, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def watching(what: str) -> Iterator[None]:
-    """Show a bar for the stages of what is done inside, one after the other; passes over rows are counted."""
+def watching(what: str) -> Iterator[Callable[[str], None]]:
+    """Show a bar for the stages of what is done inside, one after the other; passes over rows are counted.
+
+    Call what it yields with what is to stand before the stages from then on.
+    """
     with _bars(what, None, "steps", 1) as (progress, task):
-        n_passes, started = 0, time.monotonic()
+        n_passes, started, before = 0, time.monotonic(), what
+
+        def rename(said: str) -> None:
+            nonlocal before
+            before = said
 
         def begin(stage_name: str, total: int, unit: str) -> Done:
             nonlocal n_passes
             n_passes += stage_name == "pass"
             number = f" {n_passes}" if stage_name == "pass" else ""
-            title = f"{what}, {time.monotonic() - started:.0f} s, {stage_name}{number}"
+            title = f"{before}, {time.monotonic() - started:.0f} s, {stage_name}{number}"
             progress.reset(task, total=total, description=title, unit=unit)
 
             def done(n_done: int, said: str = "") -> None:
@@ -114,7 +123,7 @@ def watching(what: str) -> Iterator[None]:
             return done
 
         with heard_by(begin):
-            yield
+            yield rename
 
 
 @contextmanager

@@ -75,6 +75,7 @@ LEVELS = [
     {"bench.panelpage", "bench.paper"},
     {"bench.cli"},
     {"cli"},
+    {"__main__"},
 ]  # fmt: skip
 OPTIONAL = {
     "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "uvicorn", "PIL", "cv2", "pywt", "lancedb",

@@ -21,7 +21,7 @@ from quorumhash.errors import RefusedError
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import ViewKernel, landmark_matrix, walked_views
 from quorumhash.landmarks import default_n_landmarks, joined_sample, landmarks_for_bits, sample_positions
-from quorumhash.progress import begin_stage
+from quorumhash.progress import counted
 from quorumhash.scaling import Scaling, joined_rows
 from quorumhash.similarity import BANDWIDTH_RULES
 from quorumhash.steps.centredkernels import (
@@ -184,9 +184,7 @@ def alternate(
     """
     mu, history = np.full(len(norms), 1 / len(norms)), list[dict[str, float]]()
     best, best_mu, lowest = np.zeros((norms.shape[1], 0)), mu, np.inf
-    done = begin_stage("rounds, at most", max_iter, "rounds")
-    for _ in range(max_iter):
-        done(1)
+    for _ in counted("rounds, at most", range(max_iter), max_iter, "rounds"):
         cost = np.einsum("i,irjs,j->rs", mu, roughness, mu) + np.tensordot(mu, norms, 1)
         W, objective = smoothest_directions(cost, whitening(np.einsum("i,irjs,j->rs", mu, spread, mu)), n_bits)
         history.append({"objective": objective})

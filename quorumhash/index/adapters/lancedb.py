@@ -17,6 +17,7 @@ from quorumhash.progress import expected
 
 IDS = 10_000  # named in one condition
 ADDED = 100_000  # rows in one batch
+REMOVING = 2.0  # times what finding the ids has taken, about
 
 
 def open_url(url: str, n_bits: int | None) -> LanceStore:
@@ -39,7 +40,7 @@ class LanceStore(Store):
             raise missing("lancedb", "lancedb") from error
         self.name = f"the LanceDB table {table} in {folder}"
         self._arrow: Any = pyarrow
-        self._asking_seconds = 0.0  # that looking for the ids of this call has taken
+        self._asking_seconds = 0.0  # that looking for the ids of the last call has taken
         with self._asked():
             database = lancedb.connect(folder)
             self._table: Any = _open_table(database, table)
@@ -71,10 +72,14 @@ class LanceStore(Store):
 
     def _has(self, ids: Ids) -> npt.NDArray[np.bool_]:
         self._table.checkout_latest()
-        started = time.monotonic()
         found = [self._rows(self._table.search().where(text).limit(IDS))[0] for text in _conditions(ids)]
-        self._asking_seconds += time.monotonic() - started
         return np.isin(ids, np.concatenate([np.empty(0, np.int64), *found]))
+
+    def _there(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        started = time.monotonic()
+        found = super()._there(ids)
+        self._asking_seconds = time.monotonic() - started
+        return found
 
     def _add(self, codes: Codes, ids: Ids) -> None:
         def batch(part: slice) -> Any:
@@ -84,12 +89,10 @@ class LanceStore(Store):
 
         batches = (batch(part) for part in portions("adding", len(ids), ADDED))
         self._table.add(self._arrow.RecordBatchReader.from_batches(self._schema, batches))  # one version, all or none
-        self._asking_seconds = 0.0
 
     def _remove(self, ids: Ids) -> None:
-        with expected("removing", self._asking_seconds):  # one version, all or none; as long as to find them
+        with expected("removing", REMOVING * self._asking_seconds):  # one version, all or none
             self._table.delete(" OR ".join(_conditions(ids)))
-        self._asking_seconds = 0.0
 
     def _nearest(self, queries: Codes, k: int) -> list[Found]:
         return [self._rows(self._query(query).limit(k)) for query in queries]
