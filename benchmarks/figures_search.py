@@ -71,6 +71,8 @@ def search_nearest(name: str = "hamming_search") -> str:
         rate, faiss = row["queries_per_second"], row["times_faiss"]
         best = next(iter(faiss))
         passes = f"{100 * row['share_of_bare_pass'][best]:.0f} %" if "share_of_bare_pass" in row else ""
+        if "share_of_bare_pass_over_all" in row:
+            passes += f" ({100 * row['share_of_bare_pass_over_all'][best]:,.0f} % of one over all items)"
         theirs = max(rate["faiss heap"], rate["faiss counting"])
         setting = [row["codes"], f"{row['distinct']:,}", str(row["bits"]), str(row["k"]), f"{row['batch']:,}"]
         shown = [f"{theirs:,.0f}", f"{rate[best]:,.0f}", f"{faiss[best]:.1f}", f"{faiss['ours portable']:.1f}", passes]
