@@ -97,9 +97,9 @@ def _other_runs(report: Any) -> str:
     said = "; ".join(f"{row['codes']}: {', '.join(f'{x:.1f}' for x in row['times_faiss'])}" for row in rows)
     least = min(report["runs"]["share_of_a_bare_pass_over_all_items"].values())
     return (
-        f"\nTimes faiss at k = 100, batches of 1,000, in {len(rows[0]['times_faiss'])} runs: {said}. The tables are of the "
-        f"third run. Of a bare pass over all items, not over the distinct codes alone, a search among repeated codes is "
-        f"{least:.0f} times as fast and more.\n"
+        f"\nTimes faiss at k = 100, batches of 1,000, in {len(rows[0]['times_faiss'])} runs: {said}. The tables are of "
+        "the third run. Of a bare pass over all items, not over the distinct codes alone, a search among repeated codes "
+        f"is {least:.0f} times as fast and more.\n"
     )
 
 
