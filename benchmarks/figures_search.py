@@ -98,7 +98,7 @@ def _other_runs(report: Any) -> str:
     least = min(report["runs"]["share_of_a_bare_pass_over_all_items"].values())
     return (
         f"\nTimes faiss at k = 100, batches of 1,000, in {len(rows[0]['times_faiss'])} runs: {said}. The tables are of "
-        "the third run. Of a bare pass over all items, not over the distinct codes alone, a search among repeated codes "
+        "the third run. Of a bare pass over all items, not over the distinct codes alone, a search among repeats "
         f"is {least:.0f} times as fast and more.\n"
     )
 
