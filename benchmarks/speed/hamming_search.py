@@ -28,7 +28,7 @@ from quorumhash._native import kernels
 from quorumhash.atomic import replacing
 from quorumhash.bench.provenance import provenance
 
-ROUNDS, SECONDS = 3, 0.2  # rounds of turns; processor seconds a turn takes, about
+ROUNDS, SECONDS = 5, 0.2  # rounds of turns; processor seconds a turn takes, about
 FEWEST = 100  # queries of a batch that a slow engine is timed on
 
 
