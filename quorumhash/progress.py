@@ -28,6 +28,7 @@ Begin = Callable[[str, int, str], Done]  # what is done, in how many steps, what
 Thing = TypeVar("Thing")
 
 TICK = 0.1  # seconds
+TICKS = "ticks"  # steps of a bar that goes by the clock: their rate says nothing
 PRODUCT = 384  # rows and columns of the product that tells how fast this processor is
 
 _heard: ContextVar[Begin | None] = ContextVar("heard", default=None)
@@ -87,7 +88,7 @@ def expected(what: str, seconds: float) -> Iterator[None]:
                 done(1)
         done(n_left)  # it was quicker, or took longer: now it is done
 
-    with stage(f"{what}, about {n_ticks * TICK:.0f} s", n_ticks, "ticks") as done:
+    with stage(f"{what}, about {n_ticks * TICK:.0f} s", n_ticks, TICKS) as done:
         clock = threading.Thread(target=tick, args=(done,), daemon=True)
         clock.start()
         try:
@@ -196,7 +197,7 @@ def _bars(what: str, total: int | None, unit: str, seconds: int) -> Iterator[tup
         """How much is done in a second or a minute, as measured lately."""
 
         def render(self, task: Task) -> Text:
-            if task.speed is None:
+            if task.speed is None or task.fields["unit"] == TICKS:
                 return Text("")
             rate, per = seconds * task.speed, "min" if seconds == 60 else "s"
             number = f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"

@@ -16,6 +16,7 @@ import argparse
 import json
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,21 @@ def measure(
         save()
 
 
+def open_report(path: Path, plan: dict[str, Any], what: str, command: str) -> tuple[dict[str, Any], Callable[[], None]]:
+    """The report as far as it was measured by the same plan, and what writes it down, whole."""
+    report: dict[str, Any] = {"datasets": {}}
+    if path.is_file():
+        report = json.loads(path.read_text())
+        report = {"datasets": report["datasets"]} if report["plan"] == plan else {"datasets": {}}
+    report |= {"what": what, "command": command, "plan": plan, "provenance": provenance(threads_wanted())}
+
+    def save() -> None:
+        with replacing(path) as file:
+            file.write((json.dumps(report, indent=1) + "\n").encode())
+
+    return report, save
+
+
 def main() -> None:
     plan = tomllib.loads((HERE / "audit.toml").read_text())
     del plan["apply"]
@@ -148,21 +164,8 @@ def main() -> None:
     parser.add_argument("--rates", nargs="*", type=float, default=plan["rates"])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/audit.json"))
     given = parser.parse_args()
-    report: dict[str, Any] = {"datasets": {}}
-    if given.out.is_file():
-        report = json.loads(given.out.read_text())
-        report = {"datasets": report["datasets"]} if report["plan"] == plan else {"datasets": {}}
-    report |= {
-        "what": "planted damage found by qh.audit",
-        "command": f"python benchmarks/quality/audit.py --datasets {' '.join(given.datasets)} --out {given.out}",
-        "plan": plan,
-        "provenance": provenance(threads_wanted()),
-    }
-
-    def save() -> None:
-        with replacing(given.out) as file:
-            file.write((json.dumps(report, indent=1) + "\n").encode())
-
+    command = f"python benchmarks/quality/audit.py --datasets {' '.join(given.datasets)} --out {given.out}"
+    report, save = open_report(given.out, plan, "planted damage found by qh.audit", command)
     for name in given.datasets:
         measure(name, plan, report, save, [(kind, rate) for rate in given.rates for kind in given.kinds])
 

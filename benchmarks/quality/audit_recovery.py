@@ -16,15 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from audit import HERE, plant
+from audit import HERE, open_report, plant
 
 import quorumhash as qh
-from quorumhash.atomic import replacing
-from quorumhash.bench.provenance import provenance
 from quorumhash.codes import hamming_distances
 from quorumhash.correction import Verdicts, corrected_views
 from quorumhash.datasets.base import thinned
-from quorumhash.engines.threads import threads_wanted
 from quorumhash.evaluation import mean_average_precision, nearest_rows, neighbour_recall
 from quorumhash.experiment import relevance_of, undamaged_neighbours
 
@@ -100,21 +97,8 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=plan["kinds"], help="clean is always among them")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/audit_recovery.json"))
     given = parser.parse_args()
-    report: dict[str, Any] = {"datasets": {}}
-    if given.out.is_file():
-        report = json.loads(given.out.read_text())
-        report = {"datasets": report["datasets"]} if report["plan"] == plan else {"datasets": {}}
-    report |= {
-        "what": "64 bits; recall of the 10 nearest undamaged neighbours among the first 10 (COCO-5 100); itq 3 fits",
-        "command": "python benchmarks/quality/audit_recovery.py",
-        "plan": plan,
-        "provenance": provenance(threads_wanted()),
-    }
-
-    def save() -> None:
-        with replacing(given.out) as file:
-            file.write((json.dumps(report, indent=1) + "\n").encode())
-
+    what = "64 bits; recall of the 10 nearest undamaged neighbours among the first 10 (COCO-5 100); itq 3 fits"
+    report, save = open_report(given.out, plan, what, "python benchmarks/quality/audit_recovery.py")
     prepared = {name: Prepared(name, plan["datasets"][name]) for name in given.datasets}
     for hasher in given.hashers:
         for kind, rate, names in cells_of(plan, hasher):
