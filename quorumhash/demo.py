@@ -125,14 +125,15 @@ def damage_table(results: Results, damage: str) -> Table:
     """One row per method, float search and chance beside them."""
     rows: list[tuple[str | float | None, ...]] = [_float_row(results, damage), _chance_row(results, damage)]
     rows += [_method_row(results, damage, method) for method in METHODS]
-    columns = ("method", *(f"MAP {bits}" for bits in BITS), f"lookup {CURVE_BITS}", f"empty {CURVE_BITS}",
-               f"R10@10 {BITS[-1]}", f"R10@100 {BITS[-1]}", "fit s")  # fmt: skip
+    empty, seconds = f"empty {CURVE_BITS}", "fit s"  # the less the better
+    columns = ("method", *(f"MAP {bits}" for bits in BITS), f"lookup {CURVE_BITS}", empty,
+               f"R10@10 {BITS[-1]}", f"R10@100 {BITS[-1]}", seconds)  # fmt: skip
     return Table(
         title=f"Digits, {DAMAGES[damage]}",
         columns=columns,
         rows=tuple(rows),
         note="Numbers after a column's name are bits. Float search: exact, without codes.",
-        best_columns=(*columns[1:5], *columns[6:8]),
+        best_columns=tuple(column for column in columns[1:] if column not in (empty, seconds)),
         reference_rows=(FLOAT_SEARCH, CHANCE),
     )
 

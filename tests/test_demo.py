@@ -52,6 +52,12 @@ def test_tables_have_all_methods_with_float_and_chance_rows(results):
         assert all(score > scores["chance"] for name, score in scores.items() if name != "chance")
 
 
+def test_bold_is_what_is_best_and_not_what_is_most(results):
+    for damage in demo.DAMAGES:
+        bold = demo.damage_table(results[0], damage).best_columns
+        assert {name.split()[0] for name in bold} == {"MAP", "lookup", "R10@10", "R10@100"}
+
+
 def test_the_last_table_has_every_method_of_the_library_best_first(results):
     table = demo.demo_tables(results[0])["every method"]
     names = [row[0] for row in table.rows]
