@@ -22,18 +22,26 @@ import numpy.typing as npt
 from quorumhash.auditreport import KINDS, AuditReport, Finding
 from quorumhash.checks import is_number
 from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed, signature_rows
-from quorumhash.correction import SURE
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
+from quorumhash.expectation import SURE
 from quorumhash.findings import row_findings, shift_finding, version_finding
-from quorumhash.inspection import FACTS, Inspection, Inspector, find_facts, inspect_views, learn_inspector, refuse_unfit
+from quorumhash.inspection import (
+    FACTS,
+    Inspection,
+    Inspector,
+    find_facts,
+    inspect_views,
+    joint_trust,
+    learn_inspector,
+    refuse_unfit,
+)
 from quorumhash.joins import Run, find_runs, heaviest_runs, shift_gains, voted_offsets
 from quorumhash.judging import Judge, described_rows
 from quorumhash.landmarks import sample_positions
 from quorumhash.overlap import neighbourhood_lift
 from quorumhash.partners import N_PARTNERS, MatchRows, find_partners, learn_homes, learn_matching, match_views, own_odds
 from quorumhash.progress import task_bar
-from quorumhash.rightsets import joint_trust
 from quorumhash.versions import Version, far_from_core, find_version, in_second_cluster, learn_core
 from quorumhash.viewoptions import source_numbers
 from quorumhash.views import Views

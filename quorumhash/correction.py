@@ -1,24 +1,20 @@
 """Views put right after an audit: damaged ones dropped, replaced by what is expected, or sent back where they belong.
 
-Repair does not wait for a verdict. What is expected of view m of an item, over the sets z of its views that may be the
-right ones:
-
-    E[x_m] = sum over z of P(z) (x_m where z has m, else E[x_m | x_z]),   P(z) by the trust in each view, z not empty
-
-E[x_m | x_z] is the prediction of repair.py. A view that is surely right stays as it is, bit by bit.
+Repair does not wait for a verdict: a view becomes what is expected of it over the sets of views that may be the right
+ones (expectation.py). One that is surely right stays as it is, bit by bit.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.expectation import SURE, shares_and_told
 from quorumhash.judging import Judge, described_rows
-from quorumhash.repair import repair_rows
+from quorumhash.repair import joined_rows
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,9 +24,6 @@ Rows = npt.NDArray[np.int64]
 BLOCK_ROWS = 8_192
 MISPLACED = ("swap", "shift")
 DOUBTFUL = ("swap", "noise")  # verdicts that are a posterior; the others are facts, or about a whole group of rows
-SURE = 0.95  # posterior from which on a view is taken for wrong, or for right
-MOST_UNSURE = 6  # views of an item that are taken for right and for wrong by turns, those nearest to 1/2
-SMALLEST_WEIGHT = 0.01  # of the likeliest set's: less likely ones are left out
 
 
 @dataclass(frozen=True)
@@ -121,16 +114,7 @@ def _expected(judge: Judge, belief: FloatArray, blocks: list[FloatArray]) -> lis
     blocks = [np.where(belief[:, [m]] > 0, block, np.nan) for m, block in enumerate(blocks)]
     coordinates = described_rows(judge, belief > 0, *blocks)[0]
     model = judge.repair
-    shares, told = np.zeros(belief.shape), np.zeros((len(belief), model.edges[-1]))
-    rows, sets, weights = likely_sets(belief)
-    kinds, numbers = np.unique(sets, axis=0, return_inverse=True)
-    for number, is_right in enumerate(kinds):  # all rows with the same set at once: one small system
-        of_set = np.flatnonzero(numbers.ravel() == number)
-        at, weight = rows[of_set], weights[of_set, None]
-        kept = np.broadcast_to(is_right.astype(np.float64), (len(at), len(is_right)))
-        joined = repair_rows(model, kept, *(part[at] for part in coordinates))
-        told[at] += weight * joined * np.repeat(~is_right, np.diff(model.edges))
-        shares[at] += weight * is_right
+    shares, told = shares_and_told(model, belief, joined_rows(model, *coordinates))
     found = []
     for m, components in enumerate(judge.components):
         share = np.where(shares[:, m] > 1.0 - 1e-9, 1.0, shares[:, m])
@@ -138,29 +122,3 @@ def _expected(judge: Judge, belief: FloatArray, blocks: list[FloatArray]) -> lis
         own = told[:, span] / np.where(share < 1, 1.0 - share, 1.0)[:, None] / model.factors[m] + model.mean[span]
         found.append((share, own @ components.directions.T / components.scaling.factor + components.scaling.mean))
     return found
-
-
-def likely_sets(belief: FloatArray) -> tuple[Rows, Flags, FloatArray]:
-    """Sets of right views: rows (k,), the set (k, M) and its weight (k,); the weights of a row sum to 1.
-
-    Views err independently of each other here, save that not all of an item's can be wrong: of two that contradict each
-    other, each is kept by half.
-    """
-    unsure = (belief > 0) & (belief < 1)
-    distance = np.where(unsure, np.abs(belief - 0.5), np.inf)
-    nearest = np.argsort(distance, axis=1, kind="stable")[:, :MOST_UNSURE]
-    free, chance = np.take_along_axis(unsure, nearest, axis=1), np.take_along_axis(belief, nearest, axis=1)
-    settled = belief >= 0.5
-    np.put_along_axis(settled, nearest, np.where(free, False, np.take_along_axis(settled, nearest, axis=1)), axis=1)
-    choices = np.array(list(itertools.product((False, True), repeat=nearest.shape[1])))
-    weights = np.ones((len(belief), len(choices)))
-    for i, choice in enumerate(choices.T):
-        odds = np.where(choice, chance[:, [i]], 1.0 - chance[:, [i]])
-        weights *= np.where(free[:, [i]], odds, ~choice)  # a view that is settled has no second choice
-    weights *= settled.any(axis=1, keepdims=True) | choices.any(axis=1)
-    weights = np.where(weights < SMALLEST_WEIGHT * weights.max(axis=1, keepdims=True), 0.0, weights)
-    weights /= weights.sum(axis=1, keepdims=True)
-    rows, chosen = np.nonzero(weights)
-    sets = settled[rows]
-    np.put_along_axis(sets, nearest[rows], choices[chosen] | np.take_along_axis(sets, nearest[rows], axis=1), axis=1)
-    return rows, sets, weights[rows, chosen]

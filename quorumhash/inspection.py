@@ -18,9 +18,11 @@ from array_api_compat import array_namespace
 from quorumhash.calibration import FEWEST_ROWS
 from quorumhash.engines import Engine
 from quorumhash.errors import RefusedError
+from quorumhash.expectation import SURE
 from quorumhash.judging import TRUST_ROWS, Judge, described_rows, learn_judge
 from quorumhash.landmarks import sample_positions
 from quorumhash.repair import learn_repair
+from quorumhash.rightsets import belief_rows, knows_sets
 from quorumhash.scaling import put_views
 from quorumhash.trust import TrustModel, examined_rows, trust_rows
 from quorumhash.trustlearning import cross_fitted
@@ -30,6 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 FACTS = ("", "missing", "zero", "constant", "model_version")  # by number; the last is no fact but treated as one
+BLOCK_ROWS = 8_192
 FEWEST_VALUES = 2  # in a row that can be a fact: one number may well be 0
 
 
@@ -144,3 +147,30 @@ def inspect_views(views: Views, inspector: Inspector, facts: npt.NDArray[np.int8
 
 def _inspected_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any, Any]:
     return examined_rows(judge.trust, present, *described_rows(judge, present, *blocks)[1])
+
+
+def joint_trust(views: Views, inspector: Inspector, seen: Inspection) -> FloatArray:
+    """The posterior (n, M) that each view is right, 0 where it is not usable; by tests that have not seen the row.
+
+    Where sets of views are asked (rightsets.py) they are asked of rows of which the vote doubts a view.
+    """
+    trust = np.where(seen.usable, seen.trust, 0.0)
+    if not knows_sets(inspector.judge.trust):
+        return trust
+    is_doubted = np.any(seen.usable & (seen.trust < SURE), axis=1)
+    is_taught = np.zeros(len(trust), dtype=bool)
+    for rows, judge in inspector.held_out():
+        is_taught[rows] = True
+        trust[rows] = np.where(is_doubted[rows, None], _joint_rows(views[rows], judge, seen.usable[rows]), trust[rows])
+    rest = np.flatnonzero(is_doubted & ~is_taught)
+    for rows in np.array_split(rest, 1 + len(rest) // BLOCK_ROWS):
+        trust[rows] = _joint_rows(views[rows], inspector.judge, seen.usable[rows])
+    return trust
+
+
+def _joint_rows(views: Views, judge: Judge, usable: Flags) -> FloatArray:
+    if not len(usable):
+        return np.empty(usable.shape)
+    blocks = [None if views.matrix(name) is None else np.asarray(views[name], dtype=np.float64) for name in views]
+    signatures = described_rows(judge, usable, *blocks)[1]
+    return np.where(usable, belief_rows(judge.trust, usable, *signatures), 0.0)

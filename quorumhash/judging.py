@@ -25,9 +25,11 @@ from quorumhash.coordinates import (
     signature_rows,
 )
 from quorumhash.engines.threads import run_together
+from quorumhash.expectation import SURE, expected_rows
 from quorumhash.progress import stage
 from quorumhash.repair import RepairModel, check_repair, learn_repair, repair_rows, shares_kept
-from quorumhash.trust import TRUST_PARTS, TrustModel, check_trust, reliability_rows, trust_rows
+from quorumhash.rightsets import belief_rows, knows_sets
+from quorumhash.trust import NO_TRUST, TRUST_PARTS, TrustModel, check_trust, reliability_rows, trust_rows
 from quorumhash.trustlearning import learn_trust
 from quorumhash.views import Views
 
@@ -62,7 +64,7 @@ def learn_judge(
     widths = [c.signature.shape[1] for c in components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
     trust_model = learn_trust([part[some] for part in signatures], widths, present[some], sources)
-    trust = trust_rows(trust_model, present, *signatures)
+    trust = _judged(trust_model, present, *signatures)
     return Judge(components, trust_model, learn_repair(coordinates, trust)), list(coordinates), trust
 
 
@@ -84,13 +86,27 @@ def described_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[list[Any],
 def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
     """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call."""
     coordinates, signatures = described_rows(judge, present, *blocks)
-    return repaired_coordinates(judge, limits, present, trust_rows(judge.trust, present, *signatures), coordinates)
+    return repaired_coordinates(judge, limits, present, _judged(judge.trust, present, *signatures), coordinates)
+
+
+def _asks_sets(model: TrustModel) -> bool:
+    """Two sources that contradict each other are two sets of one; half of either is worse than both as they are."""
+    return knows_sets(model) and len(model.sources) > 2
+
+
+def _judged(model: TrustModel, present: Any, *signatures: Any) -> Any:
+    return (belief_rows if _asks_sets(model) else trust_rows)(model, present, *signatures)
 
 
 def repaired_coordinates(judge: Judge, limits: Any, present: Any, trust: Any, coordinates: Sequence[Any]) -> Any:
     """The same from coordinates and trust (n, M) that are known already, as those of the sample are."""
-    trust = trust * array_namespace(present).astype(present, limits.dtype)
-    return repair_rows(judge.repair, shares_kept(trust, limits), *coordinates)
+    xp = array_namespace(present)
+    here = xp.astype(present, limits.dtype)
+    if not _asks_sets(judge.trust):
+        return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates)
+    belief = xp.where(trust >= SURE, 1.0, xp.where(trust > NO_TRUST, trust, 0.0)) * here * limits
+    nothing = ~xp.any(belief > 0, axis=1)  # nothing is believed, and nothing says what else to do: all stays
+    return expected_rows(judge.repair, xp.where(nothing[:, None], here, belief), *coordinates)
 
 
 def repaired_views(judge: Judge, views: Views) -> FloatArray:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +30,11 @@ ALIKE = 0.2  # of the best view's trust: doubted much like it
 RIDGE = 1e-2  # of the mean variance
 RIDGES = (0.01, 0.1, 1.0)  # the same, tried for a new view: few rows need more
 LINKED = 5.0
+MOST_KEPT = 64  # sets of views whose predictors a model keeps
 MOST_EXACT = 52  # powers of two whose sums a float64 holds exactly
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one is itself and no other: predictions are kept by it
 class RepairModel:
     """Mean (q,) of the joined coordinates, one factor per view, where views begin, and the precision (q, q)."""
 
@@ -40,6 +42,9 @@ class RepairModel:
     factors: FloatArray  # (M,) after them every view has mean square 1 over its trusted rows
     edges: tuple[int, ...]  # M + 1
     precision: FloatArray
+
+
+_predictors: WeakKeyDictionary[RepairModel, dict[tuple[bytes, str], Any]] = WeakKeyDictionary()
 
 
 def learn_repair(coordinates: Sequence[FloatArray], trust: FloatArray) -> RepairModel:
@@ -120,49 +125,65 @@ def shares_kept(trust: Any, limits: Any = 1.0) -> Any:
 
 def repair_rows(model: RepairModel, shares: Any, *coordinates: Any) -> Any:
     """Joined coordinates (n, q) of one block, centred and scaled; views with a share below 1 repaired by the others."""
-    xp = array_namespace(shares)
-    views = [slice(start, stop) for start, stop in zip(model.edges[:-1], model.edges[1:], strict=True)]
-    joined = xp.concat(
-        [(part - model.mean[v]) * model.factors[m] for m, (part, v) in enumerate(zip(coordinates, views, strict=True))],
-        axis=1,
-    )
-    for rows, doubted in _alike(shares < 1.0):
-        joined[rows] = _repaired(model, doubted, shares[rows], joined[rows])
+    joined = joined_rows(model, *coordinates)
+    for rows, doubted in rows_alike(shares < 1.0):
+        if doubted.any():
+            joined[rows] = _repaired(model, doubted, shares[rows], joined[rows])
     return joined
 
 
-def _alike(doubted: Any) -> Iterator[tuple[Any, npt.NDArray[np.bool_]]]:
-    """Positions of the rows that doubt the same views, and those views (M,) on the host, for every set of them.
+def joined_rows(model: RepairModel, *coordinates: Any) -> Any:
+    """Coordinates of all views side by side (n, q), centred and scaled."""
+    views = [slice(start, stop) for start, stop in zip(model.edges[:-1], model.edges[1:], strict=True)]
+    scaled = zip(coordinates, views, strict=True)
+    return array_namespace(coordinates[0]).concat(
+        [(part - model.mean[v]) * model.factors[m] for m, (part, v) in enumerate(scaled)], axis=1
+    )
+
+
+def rows_alike(flags: Any) -> Iterator[tuple[Any, npt.NDArray[np.bool_]]]:
+    """Positions of the rows whose flags (n, M) are the same, and those flags (M,) on the host, for every set of them.
 
     Values of a block are looked at twice, whatever the number of rows: a device must come to rest for each look.
     """
-    xp, n_views = array_namespace(doubted), doubted.shape[1]
+    xp, n_views = array_namespace(flags), flags.shape[1]
     marks = 2.0 ** np.arange(n_views) if n_views <= MOST_EXACT else np.random.default_rng(0).random(n_views)
-    pattern = xp.astype(doubted, xp.float64) @ xp.asarray(marks, device=device(doubted))  # sums tell sets apart
+    pattern = xp.astype(flags, xp.float64) @ xp.asarray(marks, device=device(flags))  # sums tell sets apart
     order = xp.argsort(pattern)
     counts = on_host(xp.unique_counts(pattern)[1])
     stops = np.cumsum(counts)
     starts = stops - counts
-    sets = on_host(doubted[order[xp.asarray(starts, device=device(doubted))]])
+    sets = on_host(flags[order[xp.asarray(starts, device=device(flags))]])
     for start, stop, views in zip(starts.tolist(), stops.tolist(), sets, strict=True):
-        if views.any():
-            yield order[start:stop], views
+        yield order[start:stop], views
 
 
 def _repaired(model: RepairModel, doubted: npt.NDArray[np.bool_], shares: Any, given: Any) -> Any:
     """Rows (n, q) that doubt the same views (M,), those mixed with their conditional mean."""
     xp = array_namespace(given)
-    owner = np.repeat(np.arange(len(doubted)), np.diff(model.edges))
-    hidden = np.flatnonzero(doubted[owner])
-    h, t, owners = (
-        xp.asarray(places, device=device(given)) for places in (hidden, np.flatnonzero(~doubted[owner]), owner[hidden])
-    )
-    precision = xp.asarray(model.precision, device=device(given))
-    told = xp.linalg.solve(precision[h][:, h], precision[h][:, t])  # one small system, however many rows
-    predicted = -(given[:, t] @ told.T)
-    share = shares[:, owners]
-    given[:, h] = share * given[:, h] + (1.0 - share) * predicted
+    hidden, predicted = predicted_views(model, doubted, given)
+    owners = np.repeat(np.arange(len(doubted)), np.diff(model.edges))[doubted.repeat(np.diff(model.edges))]
+    share = shares[:, xp.asarray(owners, device=device(given))]
+    given[:, hidden] = share * given[:, hidden] + (1.0 - share) * predicted
     return given
+
+
+def predicted_views(model: RepairModel, hidden: npt.NDArray[np.bool_], given: Any) -> tuple[Any, Any]:
+    """Columns of the hidden views (M,), and what the others of joined rows (n, q) predict of them.
+
+    One small system for a set of views, however many rows; a model is asked for the same sets block after block.
+    """
+    xp = array_namespace(given)
+    is_hidden = np.repeat(hidden, np.diff(model.edges))
+    h, t = (xp.asarray(np.flatnonzero(part), device=device(given)) for part in (is_hidden, ~is_hidden))
+    kept, key = _predictors.setdefault(model, {}), (hidden.tobytes(), str(device(given)))
+    told = kept.get(key)
+    if told is None:
+        precision = xp.asarray(model.precision, device=device(given))
+        told = xp.linalg.solve(precision[h][:, h], precision[h][:, t])
+        if len(kept) < MOST_KEPT:
+            kept[key] = told
+    return h, -(given[:, t] @ told.T)
 
 
 def linked_views(model: RepairModel) -> list[list[int]]:

@@ -72,7 +72,8 @@ def _log_p_columns(curves: Sequence[Curve], deviations: Sequence[Any]) -> Any:
     return array_namespace(deviations[0]).stack(columns, axis=1)
 
 
-def _mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
+def mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
+    """Which views (n, M) are shared by too many items."""
     columns = [is_mass_point(r, v.probes, v.mass_points) for v, r in zip(model.views, signatures, strict=True)]
     return array_namespace(columns[0]).stack(columns, axis=1)
 
@@ -116,7 +117,7 @@ def count_votes(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any
 
 
 def _judged(model: TrustModel, present: Any, signatures: Sequence[Any]) -> tuple[Any, Any, Any]:
-    mass = _mass_rows(model, signatures)
+    mass = mass_rows(model, signatures)
     trust, votes = count_votes(
         model, ~present | mass, doubt_rows(model, *signatures), gather_evidence(model, signatures)
     )

@@ -1,7 +1,8 @@
 """Learning whom to trust, on a sample of rows: the tests by turns with the trust they give, then honest odds.
 
 Tests learned from all rows would take damage for normal, so each round weights the rows by the trust of the one before.
-Odds and p-values are taken from rows the tests have not seen: what was fitted to a row says little about a new one.
+That trust, odds and p-values are taken from tests that have not seen the row: those that have think well of it, wrong
+as it may be, and would go on being taught by it.
 """
 
 from __future__ import annotations
@@ -74,17 +75,23 @@ def learn_trust(
     if len(present) < FEWEST_ROWS:
         return _believing(model, sample)
     trust = np.where(sample.usable, FIRST_TRUST, NO_TRUST)
-    everyone, taught = np.ones(len(present), dtype=bool), [~inside for inside in _folds(sample)]
-    n_tests = N_ROUNDS * (1 + N_FOLDS) + N_FOLDS
-    with stage("learning whom to trust", n_tests + (N_ROUNDS + 1) * N_FOLDS) as done:
+    folds = _folds(sample)
+    everyone, taught = np.ones(len(present), dtype=bool), [~inside for inside in folds]
+    with stage("learning whom to trust", 2 * (N_ROUNDS + 1) * N_FOLDS + 1) as done:
         for _ in range(N_ROUNDS):
-            model, *tests = run_together(partial(_learn_tests, model, sample, trust), [everyone, *taught], done)
+            tests = run_together(partial(_learn_tests, model, sample, trust), taught, done)
             model = _calibrated(model, sample, tests, done)
-            trust = trust_rows(model, present, *signatures)
-        tests = run_together(partial(_learn_tests, model, sample, trust), taught, done)
+            trust, _ = _held_out_rows(_with_odds(tests, model), folds, present, signatures)
+        model, *tests = run_together(partial(_learn_tests, model, sample, trust), [everyone, *taught], done)
         last = _calibrated(model, sample, tests, done)
     curves = [new.curve for new in last.calibrations]  # counted with the odds that are kept
     return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
+
+
+def _with_odds(tests: Sequence[TrustModel], model: TrustModel) -> list[TrustModel]:
+    """Tests with the densities, odds and p-values of a model."""
+    by, odds = model.densities, model.calibrations
+    return [replace(_with_calibrations(test, odds), densities=by) for test in tests]
 
 
 def cross_fitted(
@@ -108,8 +115,7 @@ def cross_fitted(
             tests = run_together(partial(_learn_tests, model, sample, trust), [~inside for inside in folds], done)
             for _ in range(2):  # with the noise, and without what turned out to be noise
                 model = _calibrated(model, sample, tests, done)
-                by, odds = model.densities, model.calibrations
-                tests = [replace(_with_calibrations(test, odds), densities=by) for test in tests]
+                tests = _with_odds(tests, model)
                 trust, density = _held_out_rows(tests, folds, present, signatures)
                 sample = replace(sample, usable=usable & ((density > np.log(DOUBTFUL)) | (trust > UNTRUSTED)))
     return _learn_tests(model, sample, trust, np.ones(len(present), dtype=bool)), tuple(tests)

@@ -9,8 +9,8 @@ import pytest
 import quorumhash as qh
 from quorumhash.engines import open_engine
 from quorumhash.evidence import PairTest
-from quorumhash.inspection import find_facts, inspect_views, learn_inspector
-from quorumhash.rightsets import joint_trust, right_views
+from quorumhash.inspection import find_facts, inspect_views, joint_trust, learn_inspector
+from quorumhash.rightsets import right_views
 from quorumhash.trust import count_votes
 
 

@@ -16,11 +16,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from one_judge import OneJudge
 
-from quorumhash import ConsensusHasher, Views, damage
+from quorumhash import ConsensusHasher, QuorumHasher, Views, damage
 from quorumhash.atomic import replacing
 from quorumhash.bench.provenance import provenance
 from quorumhash.codes import hamming_distances
@@ -50,6 +51,18 @@ def _believing(model: TrustModel) -> TrustModel:
     flat = replace(model.densities[0], log_p=np.zeros_like(model.densities[0].log_p))
     certain = np.full(len(views), 30.0)
     return replace(model, views=views, pairs=(), kin=(), densities=(flat,) * len(views), log_odds=certain)
+
+
+class Voting(QuorumHasher):
+    """Views are judged one by one by the vote, as where sources are told; not by sets."""
+
+    def fit(self, X: Any, **options: Any) -> Any:
+        with patch("quorumhash.judging._asks_sets", return_value=False):
+            return super().fit(X, **options)
+
+    def transform(self, X: Any, **options: Any) -> Any:
+        with patch("quorumhash.judging._asks_sets", return_value=False):
+            return super().transform(X, **options)
 
 
 class Unrepaired(OneJudge):
@@ -115,6 +128,7 @@ def methods(sources: dict[str, list[str]]) -> dict[str, tuple[Any, dict[str, Any
     rows = {
         "quorum": (OneJudge, {}),
         "no trust": (Believing, {}),
+        "vote in place of sets": (Voting, {}),
         "no repair": (Unrepaired, {}),
         "no rotation": (Unrotated, {}),
         "no kernel before the bits": (Plain, {}),
