@@ -183,7 +183,7 @@ def _versions(
     facts, findings = seen.facts.copy(), []
     for m, name in enumerate(views):
         rows = signatures[m]
-        core = learn_core(rows, judge.components[m].signature.shape[1], usable[:, m])
+        core = learn_core(rows, judge.components[m].n_signature, usable[:, m])
         found = find_version(coordinates, m, noisy[positions, m], usable, (core, rows), seed)
         if found is None:
             continue

@@ -2,8 +2,9 @@
 
 Two sets per view, from one sample. `coordinates` keep distances: principal components of the view as it is. The
 `signature` is what trust.py looks at: principal components of the features at unit spread each, so that a small feature
-can raise its voice too. Its `grain` are directions in which the view hardly varies: noise lives in all directions, and
-shows there most.
+can raise its voice too. Where a view has more of them than are kept, half are those of the view as it is (`plain`):
+features of an embedding come in order of worth, and at unit spread the worthless ones crowd out the others. Its `grain`
+are directions in which the view hardly varies: noise lives in all directions, and shows there most.
 
 x (d,) features, centred and scaled;  B (d, k) principal directions;  c = B^T x (k,) coordinates;  S (d, s) signature
 """
@@ -26,7 +27,7 @@ FloatArray = npt.NDArray[np.float64]
 N_COMPONENTS = 128  # per view
 N_COMPONENTS_TOGETHER = 1024  # of all views: their joint covariance is inverted
 FEWEST_COMPONENTS = 16
-N_SIGNATURE, N_GRAIN = 128, 64
+N_SIGNATURE, N_PLAIN, N_GRAIN = 128, 64, 64
 FARTHEST = 4.0  # rows further out than this many median norms are drawn in before anything is learned from them
 LARGEST_DEVIATION = 8.0  # of one feature, in the signature
 COMPLETION_STEPS = 10
@@ -36,14 +37,20 @@ COMPLETION_SHRINKAGE = 0.01  # of the mean variance: keeps a row with few values
 
 @dataclass(frozen=True)
 class Components:
-    """What was learned about one view: scale, directions (d, k) with their variances (k,), signature (d, s)."""
+    """What was learned about one view: scale, directions (d, k) with their variances (k,), signature (d, p + s)."""
 
     scaling: Scaling
     levels: FloatArray  # (d,) one over the spread of each scaled feature, 0 where it has none
     directions: FloatArray
     variances: FloatArray
-    signature: FloatArray
-    grain: FloatArray  # (d, g)
+    plain: FloatArray  # (d, p) of the signature, for features as they are
+    signature: FloatArray  # (d, s) for features at unit spread
+    grain: FloatArray  # (d, g) the same
+
+    @property
+    def n_signature(self) -> int:
+        """Columns of the signature."""
+        return int(self.plain.shape[1] + self.signature.shape[1])
 
 
 def default_n_components(n_views: int) -> int:
@@ -69,8 +76,7 @@ def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
     levels = np.where(varies, 1.0 / np.where(varies, spreads, 1.0), 0.0)
     levelled = filled * levels
     np.clip(levelled, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=levelled)
-    signature, grain = _signature(levelled)
-    return Components(scaling, levels, directions, variances, signature, grain)
+    return Components(scaling, levels, directions, variances, *_signature(levelled, directions, variances))
 
 
 def robust_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
@@ -114,14 +120,18 @@ def _principal(rows: FloatArray, n_components: int) -> tuple[FloatArray, FloatAr
     return fix_signs(directions[:, order][:, kept]), np.maximum(variances[order][kept], 0.0)
 
 
-def _signature(levelled: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The principal directions (d, s), and some (d, g) of the many small ones after them, evenly spread."""
-    directions, _ = _principal(levelled, levelled.shape[1])
-    rest = directions.shape[1] - N_SIGNATURE
-    if rest <= 0:
-        return directions, directions[:, :0]
+def _signature(
+    levelled: FloatArray, plain: FloatArray, variances: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Plain directions (d, p), levelled ones (d, s), and some (d, g) of the many small ones, evenly spread."""
+    directions, levelled_variances = _principal(levelled, levelled.shape[1])
+    if directions.shape[1] <= N_SIGNATURE:
+        return plain[:, :0], directions, directions[:, :0]
     chosen = np.unique(np.linspace(N_SIGNATURE, directions.shape[1] - 1, N_GRAIN).astype(int))
-    return directions[:, :N_SIGNATURE], directions[:, chosen]
+    n_plain = min(N_PLAIN, plain.shape[1])
+    n_levelled = N_SIGNATURE - n_plain
+    size = levelled_variances[:n_levelled].sum() / max(float(variances[:n_plain].sum()), 1e-300)  # both of one size
+    return plain[:, :n_plain] * np.sqrt(size), directions[:, :n_levelled], directions[:, chosen]
 
 
 def _completed(values: Any, missing: Any, directions: Any, variances: Any) -> Any:
@@ -155,10 +165,11 @@ def coordinate_rows(components: Components, values: Any) -> Any:
 
 
 def signature_rows(components: Components, values: Any) -> Any:
-    """Signature and grain (n, s + g) of completed rows."""
+    """Signature and grain (n, p + s + g) of completed rows."""
     xp = array_namespace(values)
     levelled = (values * components.levels).clip(-LARGEST_DEVIATION, LARGEST_DEVIATION)
-    return levelled @ xp.concat([components.signature, components.grain], axis=1)
+    rows = levelled @ xp.concat([components.signature, components.grain], axis=1)
+    return xp.concat([values @ components.plain, rows], axis=1) if components.plain.shape[1] else rows
 
 
 def check_components(components: Any, width: int) -> None:
@@ -166,7 +177,7 @@ def check_components(components: Any, width: int) -> None:
     require(isinstance(components, Components))
     check_scaling(components.scaling, width)
     check_shape(components.levels, (width,))
-    for part in (components.directions, components.signature, components.grain):
+    for part in (components.directions, components.plain, components.signature, components.grain):
         check_shape(part, (width, None))
     check_shape(components.variances, (components.directions.shape[1],))
 

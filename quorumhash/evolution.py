@@ -99,7 +99,7 @@ def _extended(judge: Judge, new: FloatArray, rows: Views) -> Judge:
     values = scaled_and_completed(components, new)
     signatures.append(signature_rows(components, values))
     present = np.concatenate([present, np.ones((len(new), 1), dtype=bool)], axis=1)
-    trust = _extended_trust(judge.trust, signatures, components.signature.shape[1], present)
+    trust = _extended_trust(judge.trust, signatures, components.n_signature, present)
     believed = trust_rows(trust, present, *signatures)[:, -1]
     repair = extend_repair(judge.repair, joined, coordinate_rows(components, values), believed)
     return Judge((*judge.components, components), trust, repair)

@@ -119,7 +119,7 @@ def learn_inspector(
     if not judge.trust.pairs:
         return Inspector(judge, positions[:0], ())
     signatures = described_rows(judge, present, *sample.values())[1]
-    widths = [components.signature.shape[1] for components in judge.components]
+    widths = [components.n_signature for components in judge.components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
     model, tests = cross_fitted(judge.trust, [part[some] for part in signatures], widths, present[some])
     trust = trust_rows(model, present, *signatures)

@@ -61,7 +61,7 @@ def learn_judge(
 
     with stage("describing views", len(parts), "views") as done:
         components, signatures, coordinates = zip(*run_together(described, range(len(parts)), done), strict=True)
-    widths = [c.signature.shape[1] for c in components]
+    widths = [c.n_signature for c in components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
     trust_model = learn_trust([part[some] for part in signatures], widths, present[some], sources)
     trust = _judged(trust_model, present, *signatures)
@@ -136,7 +136,7 @@ def check_judge(judge: Any, widths: Sequence[int]) -> None:
     require(isinstance(judge, Judge) and len(judge.components) == len(widths))
     for components, width in zip(judge.components, widths, strict=True):
         check_components(components, width)
-    signatures = [(c.signature.shape[1], c.grain.shape[1]) for c in judge.components]
+    signatures = [(c.n_signature, c.grain.shape[1]) for c in judge.components]
     check_trust(judge.trust, signatures)
     check_repair(judge.repair, [c.directions.shape[1] for c in judge.components])
 

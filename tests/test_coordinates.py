@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quorumhash.coordinates import (
+    N_PLAIN,
     N_SIGNATURE,
     coordinate_rows,
     default_n_components,
@@ -156,11 +157,26 @@ def test_grain_is_what_the_signature_leaves_out():
     components = learn_components(X, 20)
     both = np.hstack([components.signature, components.grain])
     np.testing.assert_allclose(both.T @ both, np.eye(both.shape[1]), atol=1e-9)
-    assert components.signature.shape[1] == N_SIGNATURE
+    assert components.n_signature == N_SIGNATURE
     rows = signature_rows(components, scaled_and_completed(components, X))
     spreads = rows.var(axis=0)
-    assert spreads[:N_SIGNATURE].min() > spreads[N_SIGNATURE:].max()
+    assert spreads[20:N_SIGNATURE].min() > spreads[N_SIGNATURE:].max()
     assert learn_components(X[:, :10], 20).grain.shape == (10, 0)
+
+
+def test_half_of_a_long_signature_is_the_view_as_it_is_and_of_one_size_with_the_rest():
+    """Features of falling worth, as embeddings have them: at unit spread the many last ones would be all."""
+    X = rng.standard_normal((900, 300)) * np.geomspace(1, 1e-4, 300)
+    components = learn_components(X, 128)
+    assert components.plain.shape[1] == N_PLAIN == components.signature.shape[1]
+    rows = signature_rows(components, scaled_and_completed(components, X))
+    plain, levelled = rows[:, :N_PLAIN], rows[:, N_PLAIN:N_SIGNATURE]
+    assert np.square(plain).mean() == pytest.approx(np.square(levelled).mean(), rel=0.05)
+    told = np.linalg.lstsq(rows[:, :N_SIGNATURE], X[:, :40], rcond=None)[0]
+    assert np.square(rows[:, :N_SIGNATURE] @ told - X[:, :40]).sum() < 0.05 * np.square(X[:, :40]).sum()
+    short = learn_components(X[:, :N_SIGNATURE], 128)  # nothing is left out, and nothing needs to be said twice
+    assert short.plain.shape[1] == 0
+    assert short.n_signature == N_SIGNATURE
 
 
 def test_components_of_all_views_together_stay_bounded():

@@ -196,7 +196,7 @@ def learned_density(rows):
     signatures = signature_rows(components, scaled_and_completed(components, rows))
     probes, points = learn_mass_points([signatures], everyone(len(rows), 1))[0]
     usable = ~is_mass_point(signatures, probes, points)
-    view, own = learn_view(signatures, components.signature.shape[1], np.ones(len(rows)), usable, (probes, points))
+    view, own = learn_view(signatures, components.n_signature, np.ones(len(rows)), usable, (probes, points))
     np.testing.assert_array_equal(own, density_deviations(view, signatures))
     return lambda new: density_deviations(view, signature_rows(components, scaled_and_completed(components, new))), view
 

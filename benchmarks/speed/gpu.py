@@ -171,7 +171,7 @@ def quorum_operations(hasher: Any, n_rows: int) -> float:
     """Of the pass over all rows, float64: coordinates, signatures, density, agreement, Gram matrix."""
     per_row, judge = 0.0, hasher.judge_
     for part in judge.components:
-        d, s = part.directions.shape[0], part.signature.shape[1]
+        d, s = part.directions.shape[0], part.n_signature
         per_row += 2 * d * (part.directions.shape[1] + s + part.grain.shape[1]) + 2 * s * s
     for pair in (*judge.trust.pairs, *judge.trust.kin):
         per_row += 2 * (pair.left.size + pair.right.size)
