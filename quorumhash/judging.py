@@ -105,8 +105,9 @@ def repaired_coordinates(judge: Judge, limits: Any, present: Any, trust: Any, co
     if not _asks_sets(judge.trust):
         return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates)
     belief = xp.where(trust >= SURE, 1.0, xp.where(trust > NO_TRUST, trust, 0.0)) * here * limits
-    nothing = ~xp.any(belief > 0, axis=1)  # nothing is believed, and nothing says what else to do: all stays
-    return expected_rows(judge.repair, xp.where(nothing[:, None], here, belief), *coordinates)
+    for left in (here * xp.astype(limits > 0, here.dtype), here):  # nothing is believed: all that may speak stays
+        belief = xp.where(xp.any(belief > 0, axis=1)[:, None], belief, left)
+    return expected_rows(judge.repair, belief, *coordinates)
 
 
 def repaired_views(judge: Judge, views: Views) -> FloatArray:
