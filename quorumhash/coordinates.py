@@ -71,7 +71,8 @@ def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
     for _ in range(COMPLETION_ROUNDS if missing.any() else 0):
         filled = _completed(filled, missing, directions, variances)
         directions, variances = _principal(filled, n_components)
-    spreads = filled.std(axis=0)
+    squares = np.einsum("ij,ij->j", filled, filled) / len(filled)  # std would copy the rows three times over
+    spreads = np.sqrt(np.maximum(squares - filled.mean(axis=0) ** 2, 0.0))
     varies = spreads > 1e-6 * max(float(spreads.max(initial=0.0)), 1e-300)
     levels = np.where(varies, 1.0 / np.where(varies, spreads, 1.0), 0.0)
     levelled = filled * levels
@@ -100,7 +101,10 @@ def robust_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
 def _first_centre(block: FloatArray, is_whole: bool) -> FloatArray:
     """The mean, or the median (d,) where far rows have carried the mean off: seen from there all rows are alike."""
     mean, some = _column_means(block, is_whole), block[:: 1 + len(block) // 1000]
-    median = np.nanmedian(np.where(np.isnan(some).all(axis=0), mean, some), axis=0)
+    if is_whole:
+        median = np.median(some, axis=0)
+    else:
+        median = np.nanmedian(np.where(np.isnan(some).all(axis=0), mean, some), axis=0)
     typical = float(np.median(np.sqrt(np.nansum((some - median) ** 2, axis=1))))
     return mean if np.linalg.norm(mean - median) <= typical else median
 
