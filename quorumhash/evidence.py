@@ -156,9 +156,11 @@ def _whitened_view(
     rows: FloatArray, n_signature: int, weights: FloatArray, probes: FloatArray, points: FloatArray
 ) -> ViewTests:
     mean, covariance, _ = _moments(rows[:, :n_signature], weights)
-    grain_mean, grain_covariance, _ = _moments(rows[:, n_signature:], weights)
     floor = DENSITY_RIDGE * max(float(np.trace(covariance)) / n_signature, 1e-300)
-    grain_spread = np.sqrt(np.diag(grain_covariance) + floor)
+    grain = rows[:, n_signature:]
+    grain_mean = weights @ grain / max(float(weights.sum()), 1e-300)
+    squares = np.einsum("i,ij,ij->j", weights, grain, grain) / max(float(weights.sum()), 1e-300)
+    grain_spread = np.sqrt(np.maximum(squares - grain_mean**2, 0.0) + floor)
     whitening = _whitening(covariance, DENSITY_RIDGE)
     unknown = np.zeros(2), np.ones(2), np.full(2, NOWHERE)
     return ViewTests(probes, points, mean, whitening, grain_mean, grain_spread, *unknown)
@@ -224,11 +226,10 @@ def learn_pair(
 ) -> PairTest:
     """Canonical correlations of two views by weighted rows (n,), less what chance alone would give with so few rows."""
     first, second = signatures[a][:, : n_signature[a]], signatures[b][:, : n_signature[b]]
-    (mean_a, cov_a, first), (mean_b, cov_b, second) = _moments(first, weights), _moments(second, weights)
+    (mean_a, cov_a, scaled_a), (mean_b, cov_b, scaled_b) = _moments(first, weights), _moments(second, weights)
     white_a, white_b = _whitening(cov_a, RIDGE), _whitening(cov_b, RIDGE)
     total = max(float(weights.sum()), 1e-300)
-    first *= weights[:, None]
-    cross = first.T @ second / total
+    cross = scaled_a.T @ scaled_b / total - np.outer(mean_a, mean_b)
     left, found, right = np.linalg.svd(white_a.T @ cross @ white_b, full_matrices=False)
     chance = (white_a.shape[1] + white_b.shape[1]) / total
     correlations = np.sqrt(np.clip(found**2 - chance, 0.0, LARGEST_CORRELATION**2))
@@ -261,12 +262,15 @@ def odds_of_variates(pair: PairTest, u: Any, v: Any) -> Any:
 
 
 def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weighted mean (s,) and covariance (s, s), and the rows less the mean."""
+    """Weighted mean (s,) and covariance (s, s), and the rows times the roots of their weights.
+
+    The mean is taken off the sums, not off the rows: signatures are centred but for damage, and copies of rows are what
+    learning spends its time on.
+    """
     total = max(float(weights.sum()), 1e-300)
     mean = weights @ rows / total
-    centred = rows - mean
-    spread = centred * np.sqrt(weights)[:, None]
-    return mean, spread.T @ spread / total, centred  # a matrix by itself: half of the work of a product
+    scaled = rows * np.sqrt(weights)[:, None]
+    return mean, scaled.T @ scaled / total - np.outer(mean, mean), scaled  # by itself: half of the work of a product
 
 
 def _whitening(covariance: FloatArray, ridge: float) -> FloatArray:
