@@ -50,6 +50,7 @@ FloatArray = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
 ATYPICAL = 0.01  # p-value of density below which a wrong view is noise: one in a hundred swaps looks like that
+ABSURD = 0.001  # the same below which more likely wrong than right is enough
 LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and another version, is looked for
 
 
@@ -164,10 +165,11 @@ def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
     for i, fact in enumerate(FACTS[1:], start=1):
         kinds[seen.facts == i] = _number(fact)
     kinds[seen.mass] = _number("placeholder")
-    wrong = seen.usable & (seen.p_values < false_alarms) & (seen.trust <= 1.0 - SURE)
-    noisy = seen.usable & (seen.density < np.log(ATYPICAL))
+    suspected = seen.usable & (seen.p_values < false_alarms)
+    wrong = suspected & (seen.trust <= 1.0 - SURE)
+    absurd = suspected & (seen.trust < 0.5) & (seen.density < np.log(ABSURD))
     kinds[wrong] = _number("swap")
-    kinds[wrong & noisy] = _number("noise")
+    kinds[(wrong & (seen.density < np.log(ATYPICAL))) | absurd] = _number("noise")
     nowhere, nothing = np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), np.zeros(kinds.shape, dtype=bool)
     return _Verdicts(kinds, nowhere, [], nothing)
 
