@@ -91,7 +91,7 @@ def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
 
 def _asks_sets(model: TrustModel) -> bool:
     """Two sources that contradict each other are two sets of one; half of either is worse than both as they are."""
-    return knows_sets(model) and len(model.sources) > 2
+    return knows_sets(model) and len(set(model.sources)) > 2
 
 
 def _judged(model: TrustModel, present: Any, *signatures: Any) -> Any:

@@ -10,7 +10,8 @@ With z_m = 1 where view m is right,
 f_m is the log odds before any vote, with what density says; l_mn the evidence of a pair; a_mn the smaller of the two
 slopes by which the vote is made honest: no pair may say more than the more careful of its views allows.
 
-Views of one source err together, and their number is no argument: where there are such, the vote decides.
+Views of one source err together. Two of them that go together are right together or wrong together, so such a pair adds
+a_mn l_mn where z_m = z_n, be they 0 or 1; and a source has one prior, which its views share.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ RULED_OUT = -1e3  # log odds of a view that is a fact, a mass point, or not ther
 
 
 def knows_sets(model: TrustModel) -> bool:
-    """Whether sets of views can be asked; else the vote decides."""
-    return bool(model.pairs) and not model.kin and len(model.sources) <= MOST_VIEWS
+    """Whether sets of views can be asked; else the vote decides. Two sources of several views cannot be told apart."""
+    has_argument = not model.kin or len(set(model.sources)) > 2
+    return bool(model.pairs) and has_argument and len(model.sources) <= MOST_VIEWS
 
 
 def belief_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
@@ -47,10 +49,17 @@ def right_views(model: TrustModel, usable: Any, doubts: Any, evidence: Sequence[
     """The posterior (n, M) that each view is right: the sum of P(z) over the sets z that have it; 0 if not usable."""
     xp = array_namespace(doubts)
     sets = xp.asarray(_every_set(usable.shape[1]), device=device(doubts))
-    log_p = xp.where(usable, model.log_odds + doubts, RULED_OUT) @ sets.T
-    for pair, odds in zip(model.pairs, evidence, strict=True):
+    n_alike = xp.asarray([float(model.sources.count(source)) for source in model.sources], device=device(doubts))
+    log_p = xp.where(usable, model.log_odds / n_alike + doubts, RULED_OUT) @ sets.T
+    pairs = (*model.pairs, *model.kin)
+    for i, (pair, odds) in enumerate(zip(pairs, evidence, strict=True)):
+        first, second = sets[:, pair.first], sets[:, pair.second]
         slope = xp.min(pair.shares * xp.stack([model.slopes[pair.first], model.slopes[pair.second]]))
-        log_p += (slope * odds)[:, None] * (sets[:, pair.first] * sets[:, pair.second])
+        if i < len(model.pairs):
+            log_p += (slope * odds)[:, None] * (first * second)
+        else:  # of views that are not usable nothing is known to go together
+            known = xp.astype(usable[:, pair.first] & usable[:, pair.second], odds.dtype)
+            log_p += (slope * odds * known)[:, None] * xp.astype(first == second, odds.dtype)
     log_p -= xp.max(log_p, axis=1, keepdims=True)
     weights = xp.exp(log_p)
     return xp.where(usable, (weights @ sets) / xp.sum(weights, axis=1, keepdims=True), 0.0)

@@ -14,34 +14,42 @@ from quorumhash.rightsets import right_views
 from quorumhash.trust import count_votes
 
 
-def model_of(n_views, log_odds, slopes, shares):
-    nothing = np.empty(0)
+def model_of(n_views, log_odds, slopes, shares, sources=None):
+    """What the functions look at."""
+    nothing, sources = np.empty(0), tuple(sources or range(n_views))
     pairs = [
         PairTest(a, b, nothing, nothing, nothing, nothing, nothing, nothing, 0.0, shares[a, b])
         for a in range(n_views)
         for b in range(a)
     ]
-    return SimpleNamespace(
-        pairs=tuple(pairs), kin=(), sources=tuple(range(n_views)), log_odds=log_odds, slopes=slopes
-    )  # what the two functions look at
+    strangers, kin = (
+        tuple(pair for pair in pairs if (sources[pair.first] == sources[pair.second]) is alike)
+        for alike in (False, True)
+    )
+    return SimpleNamespace(pairs=strangers, kin=kin, sources=sources, log_odds=log_odds, slopes=slopes)
 
 
-def test_the_posterior_is_the_sum_over_all_sets():
+@pytest.mark.parametrize("sources", [(0, 1, 2, 3), (0, 0, 1, 2)])
+def test_the_posterior_is_the_sum_over_all_sets(sources):
     rng = np.random.default_rng(0)
     log_odds, slopes, shares = rng.normal(1, 1, 4), rng.uniform(0.1, 1, 4), rng.uniform(0.2, 1, (4, 4, 2))
-    model = model_of(4, log_odds, slopes, shares)
+    model = model_of(4, log_odds, slopes, shares, sources)
     doubts, usable = -rng.exponential(1, (7, 4)), rng.random((7, 4)) < 0.8
-    evidence = [rng.normal(0, 3, 7) for _ in model.pairs]
+    evidence = [rng.normal(0, 3, 7) for _ in (*model.pairs, *model.kin)]
     found = right_views(model, usable, doubts, evidence)
     for i in range(7):
         total, having = 0.0, np.zeros(4)
         for z in itertools.product((0, 1), repeat=4):
             if any(z[m] and not usable[i, m] for m in range(4)):
                 continue
-            score = sum(z[m] * (log_odds[m] + doubts[i, m]) for m in range(4))
-            for pair, odds in zip(model.pairs, evidence, strict=True):
-                slope = min(pair.shares[0] * slopes[pair.first], pair.shares[1] * slopes[pair.second])
-                score += z[pair.first] * z[pair.second] * slope * odds[i]
+            score = sum(z[m] * (log_odds[m] / sources.count(sources[m]) + doubts[i, m]) for m in range(4))
+            for pair, odds in zip((*model.pairs, *model.kin), evidence, strict=True):
+                a, b = pair.first, pair.second
+                slope = min(pair.shares[0] * slopes[a], pair.shares[1] * slopes[b])
+                if sources[a] != sources[b]:
+                    score += z[a] * z[b] * slope * odds[i]
+                elif usable[i, a] and usable[i, b]:
+                    score += (z[a] == z[b]) * slope * odds[i]
             total += np.exp(score)
             having += np.exp(score) * np.array(z)
         assert np.allclose(found[i], having / total)
@@ -94,7 +102,33 @@ def test_sets_know_more_than_the_vote(seed):
     assert log_loss(found, mask) < 0.9 * log_loss(seen.trust, mask)
 
 
-def test_views_of_one_source_keep_the_trust_of_the_vote():
+def test_of_two_sources_with_several_views_the_vote_decides():
     given, _, _ = swapped_views()
-    views, inspector, seen = inspected(given, [0, 0, 1, 2])
+    views, inspector, seen = inspected(given, [0, 0, 1, 1])
     assert np.array_equal(joint_trust(views, inspector, seen), np.where(seen.usable, seen.trust, 0.0))
+
+
+def test_views_of_one_source_that_are_wrong_together_are_not_three_witnesses():
+    """Three of five are another item's and agree with each other: they are the majority, unless they are one source."""
+    log_odds, slopes = np.full(5, 1.4), np.full(5, 0.5)
+    usable, doubts = np.ones((1, 5), dtype=bool), np.zeros((1, 5))
+    told, untold = (
+        right_views(model, usable, doubts, agreeing(model, [{0, 1, 2}, {3, 4}]))[0]
+        for model in (model_of(5, log_odds, slopes, np.ones((5, 5, 2)), of) for of in ((0, 0, 0, 1, 2), range(5)))
+    )
+    assert untold[:3].min() > 0.9 > 0.1 > untold[3:].max(), untold
+    assert told[:3].max() < 0.2, told
+    assert told[3:].min() > 0.8
+
+
+def test_one_view_of_a_source_can_be_wrong_alone():
+    model = model_of(5, np.full(5, 1.4), np.full(5, 0.5), np.ones((5, 5, 2)), (0, 0, 0, 1, 2))
+    usable, doubts = np.ones((1, 5), dtype=bool), np.zeros((1, 5))
+    found = right_views(model, usable, doubts, agreeing(model, [{1, 2, 3, 4}, {0}]))[0]
+    assert found[0] < 0.1 < 0.9 < found[1:].min(), found
+
+
+def agreeing(model, camps):
+    """Evidence of one item whose views agree within a camp and contradict each other between camps."""
+    pairs = (*model.pairs, *model.kin)
+    return [np.array([6.0 if any({p.first, p.second} <= camp for camp in camps) else -6.0]) for p in pairs]

@@ -54,7 +54,7 @@ def _believing(model: TrustModel) -> TrustModel:
 
 
 class Voting(QuorumHasher):
-    """Views are judged one by one by the vote, as where sources are told; not by sets."""
+    """Views are judged one by one by the vote, as with two sources; not by sets."""
 
     def fit(self, X: Any, **options: Any) -> Any:
         with patch("quorumhash.judging._asks_sets", return_value=False):
