@@ -2,7 +2,8 @@
 
 Tests learned from all rows would take damage for normal, so each round weights the rows by the trust of the one before.
 That trust, odds and p-values are taken from tests that have not seen the row: those that have think well of it, wrong
-as it may be, and would go on being taught by it.
+as it may be, and would go on being taught by it. Of few rows the folds know too little: right rows would lose their
+trust to weak tests, which then have nobody left to learn from. There the tests of all rows judge between rounds.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ Presence = npt.NDArray[np.bool_]
 
 N_ROUNDS = 3
 N_FOLDS = 3
+FEWEST_HELD_OUT, HELD_OUT_PER_COLUMN = 1_000, 10  # rows from which on folds teach tests fit to judge the rest
 N_HELD_OUT, N_HELD_OUT_ROUNDS = 10, 2  # folds and rounds of cross_fitted
 BULK = (1.0, 4.0)  # robust deviations between which the tail of a view's density is measured
 UNTRUSTED = 0.05  # trust below which a row that is not dense is noise
@@ -77,11 +79,16 @@ def learn_trust(
     trust = np.where(sample.usable, FIRST_TRUST, NO_TRUST)
     folds = _folds(sample)
     everyone, taught = np.ones(len(present), dtype=bool), [~inside for inside in folds]
-    with stage("learning whom to trust", 2 * (N_ROUNDS + 1) * N_FOLDS + 1) as done:
+    is_held_out = len(present) >= max(FEWEST_HELD_OUT, HELD_OUT_PER_COLUMN * max(n_signature))
+    asked = taught if is_held_out else [everyone, *taught]
+    with stage("learning whom to trust", N_ROUNDS * len(asked) + (N_ROUNDS + 2) * N_FOLDS + 1) as done:
         for _ in range(N_ROUNDS):
-            tests = run_together(partial(_learn_tests, model, sample, trust), taught, done)
-            model = _calibrated(model, sample, tests, done)
-            trust, _ = _held_out_rows(_with_odds(tests, model), folds, present, signatures)
+            tests = run_together(partial(_learn_tests, model, sample, trust), asked, done)
+            model = _calibrated(tests[0], sample, tests[-N_FOLDS:], done)
+            if is_held_out:
+                trust, _ = _held_out_rows(_with_odds(tests, model), folds, present, signatures)
+            else:
+                trust = trust_rows(model, present, *signatures)
         model, *tests = run_together(partial(_learn_tests, model, sample, trust), [everyone, *taught], done)
         last = _calibrated(model, sample, tests, done)
     curves = [new.curve for new in last.calibrations]  # counted with the odds that are kept
