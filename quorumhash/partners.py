@@ -26,10 +26,10 @@ from array_api_compat import array_namespace
 
 from quorumhash.codes import pack_bits, scores_to_bits
 from quorumhash.engines import Engine
-from quorumhash.evidence import grid_cells
 from quorumhash.index.hamming import HammingIndex
 from quorumhash.inspection import Inspector
 from quorumhash.judging import Judge, described_rows
+from quorumhash.masspoints import grid_cells
 from quorumhash.scaling import put_views
 from quorumhash.trust import TrustModel
 from quorumhash.views import Views

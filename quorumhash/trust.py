@@ -31,9 +31,9 @@ from quorumhash.evidence import (
     check_pair,
     check_view,
     density_deviations,
-    is_mass_point,
     pair_evidence,
 )
+from quorumhash.masspoints import is_mass_point
 
 FloatArray = npt.NDArray[np.float64]
 

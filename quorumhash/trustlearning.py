@@ -20,13 +20,12 @@ from quorumhash.engines.threads import run_together
 from quorumhash.evidence import (
     PairTest,
     density_deviations,
-    is_mass_point,
-    learn_mass_points,
     learn_pair,
     learn_view,
     odds_of_variates,
     pair_variates,
 )
+from quorumhash.masspoints import is_mass_point, learn_mass_points
 from quorumhash.progress import Done, stage
 from quorumhash.trust import (
     DOUBTFUL,

@@ -11,8 +11,9 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.papernumbers", "bench.settings", "classes",
-        "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "printing", "progress",
-        "steps", "steps.simplex", "steps.thresholds", "supervision", "tensors", "web", "web.guards",
+        "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "masspoints",
+        "printing", "progress", "steps", "steps.simplex", "steps.thresholds", "supervision", "tensors", "web",
+        "web.guards",
     },
     {
         "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",

@@ -10,12 +10,11 @@ from quorumhash.evidence import (
     LARGEST_EVIDENCE,
     NOWHERE,
     density_deviations,
-    is_mass_point,
-    learn_mass_points,
     learn_pair,
     learn_view,
 )
 from quorumhash.evidence import pair_evidence as evidence_of
+from quorumhash.masspoints import is_mass_point, learn_mass_points
 from quorumhash.trustlearning import BULK
 
 CORRELATIONS = np.array([0.8, 0.5, 0.2, 0.0])
