@@ -102,9 +102,9 @@ def _whitened_view(
 ) -> ViewTests:
     mean, covariance, _ = _moments(rows[:, :n_signature], weights)
     floor = DENSITY_RIDGE * max(float(np.trace(covariance)) / n_signature, 1e-300)
-    grain = rows[:, n_signature:]
-    grain_mean = weights @ grain / max(float(weights.sum()), 1e-300)
-    squares = np.einsum("i,ij,ij->j", weights, grain, grain) / max(float(weights.sum()), 1e-300)
+    grain, total = rows[:, n_signature:], max(float(weights.sum()), 1e-300)
+    grain_mean = weights @ grain / total
+    squares = np.einsum("i,ij,ij->j", weights, grain, grain) / total
     grain_spread = np.sqrt(np.maximum(squares - grain_mean**2, 0.0) + floor)
     whitening = _whitening(covariance, DENSITY_RIDGE)
     unknown = np.zeros(2), np.ones(2), np.full(2, NOWHERE)

@@ -161,7 +161,8 @@ def joint_trust(views: Views, inspector: Inspector, seen: Inspection) -> FloatAr
     is_taught = np.zeros(len(trust), dtype=bool)
     for rows, judge in inspector.held_out():
         is_taught[rows] = True
-        trust[rows] = np.where(is_doubted[rows, None], _joint_rows(views[rows], judge, seen.usable[rows]), trust[rows])
+        rows = rows[is_doubted[rows]]
+        trust[rows] = _joint_rows(views[rows], judge, seen.usable[rows])
     rest = np.flatnonzero(is_doubted & ~is_taught)
     for rows in np.array_split(rest, 1 + len(rest) // BLOCK_ROWS):
         trust[rows] = _joint_rows(views[rows], inspector.judge, seen.usable[rows])

@@ -4,20 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
+from test_repair import WIDTHS, views_of_one_thing
 
 from quorumhash.expectation import expected_rows
 from quorumhash.repair import joined_rows, learn_repair, repair_rows
 
-WIDTHS = (3, 2, 4)
-
 
 @pytest.fixture(scope="module")
 def sample():
-    rng = np.random.default_rng(0)
-    shared = rng.standard_normal((500, 3))
-    return [
-        shared @ rng.standard_normal((3, w)) + 0.3 * rng.standard_normal((500, w)) + m for m, w in enumerate(WIDTHS)
-    ]
+    return views_of_one_thing(500)
 
 
 @pytest.fixture(scope="module")

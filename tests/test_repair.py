@@ -8,13 +8,17 @@ from quorumhash.repair import learn_repair, linked_views, repair_rows, rows_alik
 WIDTHS = (3, 2, 4)
 
 
+def views_of_one_thing(n_rows):
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((n_rows, 4))
+    return [
+        shared @ rng.standard_normal((4, w)) + 0.3 * rng.standard_normal((n_rows, w)) + m for m, w in enumerate(WIDTHS)
+    ]
+
+
 @pytest.fixture(scope="module")
 def sample():
-    rng = np.random.default_rng(0)
-    shared = rng.standard_normal((3000, 4))
-    return [
-        shared @ rng.standard_normal((4, w)) + 0.3 * rng.standard_normal((3000, w)) + m for m, w in enumerate(WIDTHS)
-    ]
+    return views_of_one_thing(3000)
 
 
 @pytest.fixture(scope="module")
