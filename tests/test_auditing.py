@@ -7,12 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 import quorumhash as qh
-from quorumhash.auditing import audit
+from quorumhash.auditing import _first_verdicts, audit
+from quorumhash.auditreport import KINDS
 from quorumhash.cli import app
 from quorumhash.engines import open_engine
 from quorumhash.errors import ParameterError, RefusedError
 from quorumhash.evidence import pair_evidence
-from quorumhash.inspection import find_facts, inspect_views, learn_inspector
+from quorumhash.inspection import Inspection, find_facts, inspect_views, learn_inspector
 from quorumhash.joins import Run, find_runs, heaviest_runs, voted_offsets
 from quorumhash.judging import described_rows
 from quorumhash.partners import Homes, MatchRows, _copies, find_partners, learn_homes, learn_matching, match_views
@@ -293,3 +294,20 @@ def test_heavier_runs_win_and_far_offsets_need_votes():
     rows = np.arange(100)
     assert 40 in voted_offsets(rows, rows + 40, 1000)
     assert voted_offsets(rows, np.full(100, -1), 1000) == [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5]
+
+
+def test_noise_is_surely_wrong_and_atypical_or_likely_wrong_and_absurd():
+    p, trust, density = np.array(
+        [
+            (1e-3, 0.01, 5e-3),
+            (1e-3, 0.01, 0.5),
+            (1e-3, 0.3, 1e-5),
+            (1e-3, 0.3, 5e-3),
+            (1e-3, 0.7, 1e-5),
+            (0.5, 0.3, 1e-5),
+        ]
+    ).T[:, :, None]
+    shape = p.shape
+    seen = Inspection(np.zeros(shape, dtype=np.int8), p, trust, np.zeros(shape, dtype=bool), np.log(density))
+    found = np.array(["", *KINDS])[_first_verdicts(seen, 0.01).kinds[:, 0]]
+    assert found.tolist() == ["noise", "swap", "noise", "", "", ""]
