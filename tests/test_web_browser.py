@@ -22,7 +22,10 @@ from playwright.sync_api import expect, sync_playwright  # noqa: E402
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHECKS = (Path(__file__).with_name("accessibility.js")).read_text(encoding="utf-8")
 FOCUSED = "() => { const at = document.activeElement; return at.id || at.className || at.textContent.trim(); }"
+SETTLED = """() => Promise.allSettled(document.getAnimations()
+    .filter((moved) => moved.effect.getTiming().iterations < Infinity).map((moved) => moved.finished))"""
 VIEWS = ("search", "damage", "health", "model")
+expect.set_options(timeout=30_000)  # a busy machine is no fault of the page
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 
 
@@ -82,7 +85,7 @@ def test_search_shows_neighbours_and_follows_them(open_page):
     assert distances == sorted(distances)
     assert page.locator("#results .strip").count() == 12
     assert page.locator("#query-item .trust-row").count() == 4
-    assert page.locator("#results img").first.evaluate("image => image.naturalWidth") > 0
+    page.locator("#results img").first.evaluate("image => image.decode()")  # waits for the picture; fails if it is none
     page.locator("#results .card").first.click()
     expect(page.locator("#query-item strong")).not_to_have_text("Item 100")
     page.go_back()
@@ -102,8 +105,29 @@ def test_search_controls(open_page):
     page.locator("#item-number").press("Enter")
     expect(page.locator("#query-item strong")).to_have_text("Item 200")
     page.get_by_role("button", name="Show others").click()
-    page.get_by_role("button", name="Random").click()
+    drawn_again(page, "random-item", 200)
     expect(page.locator("#query-item strong")).not_to_have_text("Item 200")
+    expect(page.locator("#query-item strong")).to_contain_text("Item")
+
+
+def drawn_again(page, button, item, asked=""):
+    """Press a button that draws an item, with the page's chance such that `item`, the one shown, is drawn first."""
+    seed = page.evaluate("""async ([item, asked]) => {
+        for (let seed = 0; seed < 5000; seed++) {
+            const drawn = await (await fetch(`/api/items?limit=2&seed=${seed}${asked}`)).json();
+            if (drawn[0].id === item) return seed;
+        }
+    }""", [item, asked])  # fmt: skip
+    page.evaluate("seed => { Math.random = () => (seed + 0.5) / 2 ** 31; }", seed)
+    page.locator(f"#{button}").click()
+
+
+def test_the_other_item_of_the_damage_lab_is_another_one(open_page):
+    page = open_page(f"damage/{10 * N_STORED}")  # the first that is not stored
+    shown(page, "damage")
+    expect(page.locator("#damage-item strong")).to_have_text("Item 1,600")
+    drawn_again(page, "damage-random", 1600, "&only_new=true")
+    expect(page.locator("#damage-item strong")).not_to_have_text("Item 1,600")
 
 
 def digit_file(folder, name="digit.png"):
@@ -244,7 +268,7 @@ def test_everyone_can_use_it(open_page, theme, viewport):
     for view in VIEWS:
         page.goto(page.url.partition("#")[0] + f"#{view}")
         shown(page, view)
-        page.wait_for_timeout(400)  # until colours have stopped moving
+        page.evaluate(SETTLED)
         assert page.evaluate(CHECKS) == [], view
 
 
@@ -265,7 +289,7 @@ def test_axe_finds_nothing_serious(open_page, theme, viewport):
     for view in VIEWS:
         page.goto(page.url.partition("#")[0] + f"#{view}")
         shown(page, view)
-        page.wait_for_timeout(400)  # until colours have stopped moving
+        page.evaluate(SETTLED)
         assert serious(page) == [], view
 
 

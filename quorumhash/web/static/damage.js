@@ -1,6 +1,6 @@
 // Damage lab: sliders damage the views of one item; the model and a rival answer side by side.
 import { ask, byId, duration, h, latest, percent, showError, state } from "./dom.js";
-import { describe, picture, title, trustBar } from "./items.js";
+import { anotherItem, describe, picture, title, trustBar } from "./items.js";
 
 const SLIDERS = ["swapped", "noisy", "strength", "missing"];
 const WORDS = { intact: "", swapped: "swapped", noisy: "noise", missing: "left out", absent: "not there" };
@@ -27,15 +27,9 @@ export async function begin() {
     run();
   });
   byId("damage-random").addEventListener("click", async () => {
-    location.hash = `damage/${(await someItem()).id}`;
+    // one that is not stored, where there is one: it is found by its likes only
+    location.hash = `damage/${((await anotherItem(true)) ?? (await anotherItem())).id}`;
   });
-}
-
-// An item that is not stored, where there is one: it is found by its likes only.
-async function someItem() {
-  const seed = Math.floor(Math.random() * 2 ** 31);
-  const fresh = await ask(`/api/items?limit=1&seed=${seed}&only_new=true`);
-  return fresh[0] ?? (await ask(`/api/items?limit=1&seed=${seed}`))[0];
 }
 
 export async function show(item) {

@@ -1,5 +1,5 @@
 // Items as the page draws them: pictures, bit strips, bars of trust.
-import { h, pValue, svg } from "./dom.js";
+import { ask, h, pValue, state, svg } from "./dom.js";
 
 const ROW = 64; // bits in a row of a strip
 
@@ -14,6 +14,13 @@ export function picture(item, alt = "") {
 }
 
 export const describe = (item) => `${title(item)}${item.label === null || item.label === undefined ? "" : `, label ${item.label}`}`;
+
+// An item drawn at random, never the one that is shown unless there is no other; undefined where there is none at all.
+export async function anotherItem(onlyNew = false) {
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const drawn = await ask(`/api/items?limit=2&seed=${seed}&only_new=${onlyNew}`);
+  return drawn.find((item) => item.id !== state.item) ?? drawn[0];
+}
 
 export function bits(hex, n) {
   const found = [];

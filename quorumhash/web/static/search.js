@@ -1,6 +1,6 @@
 // Search: pick or upload an item; its neighbours as pictures with distance and bit strip.
 import { ask, byId, count, duration, h, latest, showError, state } from "./dom.js";
-import { describe, picture, strip, title, trustBars } from "./items.js";
+import { anotherItem, describe, picture, strip, title, trustBars } from "./items.js";
 
 const request = latest();
 let upload = null; // {file, url} while the query is an uploaded picture
@@ -41,8 +41,7 @@ function listen(facts) {
     if (event.target.value !== "") location.hash = `search/${Number(event.target.value)}`;
   });
   byId("random-item").addEventListener("click", async () => {
-    const [item] = await ask(`/api/items?limit=1&seed=${Math.floor(Math.random() * 2 ** 31)}`);
-    location.hash = `search/${item.id}`;
+    location.hash = `search/${(await anotherItem()).id}`;
   });
   byId("shuffle").addEventListener("click", choose);
   byId("upload-file").addEventListener("change", (event) => send(event.target.files[0]));
