@@ -294,7 +294,7 @@ def test_blocks_and_threads_do_not_change_features(monkeypatch):
 
 
 def test_unknown_views_and_words_without_vocabulary_are_refused():
-    with pytest.raises(ParameterError, match="must be of gist, words, colour, texture, pixels, got"):
+    with pytest.raises(ParameterError, match="must be of gist, words, colour, texture, pixels, embedding, got"):
         extract_features(PHOTOS, ["hog"])
     with pytest.raises(ParameterError, match="learn one with learn_vocabulary"):
         extract_features(PHOTOS, ["words"])

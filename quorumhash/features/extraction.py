@@ -5,22 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.cachefolder import cache_folder
 from quorumhash.engines.threads import ThreadsEngine
-from quorumhash.errors import ParameterError, ViewsError
+from quorumhash.errors import ParameterError
 from quorumhash.features.colour_moments import colour_moments
 from quorumhash.features.gist import gist
+from quorumhash.features.keptarrays import kept_array
+from quorumhash.features.picture_embedding import SIDE, embedding
 from quorumhash.features.pictures import Block, Floats, Missing, Pictures, as_pictures
 from quorumhash.features.visual_words import Vocabulary, learn_vocabulary, visual_words
 from quorumhash.features.wavelet_texture import wavelet_texture
 from quorumhash.progress import task_bar
-from quorumhash.viewfiles import read_array, write_array
 from quorumhash.views import Views
 
 Extractor = Callable[[Block, Missing | None], Floats]
@@ -44,6 +43,7 @@ EXTRACTORS: dict[str, Callable[..., Floats]] = {
     "colour": colour_moments,
     "texture": wavelet_texture,
     "pixels": _pixels,
+    "embedding": embedding,
 }
 
 
@@ -56,12 +56,13 @@ def extract_features(
     is_cached: bool = True,
     verbose: bool = False,
 ) -> Views:
-    """Views of pictures: gist 512, words (one feature per word), colour 225, texture 128, pixels.
+    """Views of pictures: gist 512, words (one feature per word), colour 225, texture 128, pixels, embedding 1280.
 
     Parameters
     ----------
     images : (n, height, width) grey or (n, height, width, 3) colour, from 0 to 255; a NaN pixel is missing.
-    views : which views, of gist, words, colour, texture and pixels.
+    views : which views, of gist, words, colour, texture, pixels and embedding; words need the extra "bench", embedding
+        the extra "embeddings".
     mask : bool (n, height, width), True where a pixel is known to be missing. Features that rest on missing pixels are
         missing values (NaN), not the edges of a hole.
     vocabulary : for "words"; learn it on training pictures with `learn_vocabulary`.
@@ -89,16 +90,12 @@ def kept_vocabulary(images: Any, n_words: int, mask: Any = None) -> Vocabulary:
     """What `learn_vocabulary` gives, read from the cache where the same pictures gave one before."""
     pictures = as_pictures(images, mask)
     key = hashlib.sha256(f"{VERSION} {n_words} {_digest(pictures)}".encode())
-    path = cache_folder("features") / f"vocabulary-{key.hexdigest()[:40]}.npy"
-    try:
-        kept = np.array(read_array(path))
-        if len(kept) == n_words:
-            return Vocabulary(kept)
-    except ViewsError:  # not there yet, or damaged
-        pass
-    vocabulary = learn_vocabulary(images, n_words, mask=mask)
-    write_array(path, vocabulary.words)
-    return vocabulary
+    make = partial(_learned_words, images, n_words, mask)
+    return Vocabulary(np.array(kept_array("vocabulary", key.hexdigest(), n_words, make)))
+
+
+def _learned_words(images: Any, n_words: int, mask: Any) -> Floats:
+    return learn_vocabulary(images, n_words, mask=mask).words
 
 
 def _view(
@@ -106,22 +103,13 @@ def _view(
 ) -> npt.NDArray[Any]:
     """One view, from the cache where `content`, the digest of the pictures, is given and the view is there."""
     extractor: Extractor = partial(EXTRACTORS[name], vocabulary=vocabulary) if name == "words" else EXTRACTORS[name]
-    if not content:
-        return _extracted(name, pictures, extractor, is_shown)
-    path = _cache_path(name, content, vocabulary)
-    try:
-        kept = read_array(path)
-        if len(kept) == len(pictures):
-            return kept
-    except ViewsError:  # not there yet, or damaged
-        pass
-    features = _extracted(name, pictures, extractor, is_shown)
-    write_array(path, features)
-    return features
+    make = partial(_extracted, name, pictures, extractor, is_shown)
+    return kept_array(name, _key(name, content, vocabulary), len(pictures), make) if content else make()
 
 
 def _extracted(name: str, pictures: Pictures, extractor: Extractor, is_shown: bool) -> Floats:
-    block_rows = max(1, BLOCK_PIXELS // int(np.prod(pictures.values.shape[1:3])))
+    n_pixels = int(np.prod(pictures.values.shape[1:3]))
+    block_rows = max(1, BLOCK_PIXELS // (max(n_pixels, SIDE**2) if name == "embedding" else n_pixels))
     step = block_rows * BLOCKS_PER_STEP
     starts, parts = range(0, len(pictures), step), []
     with ThreadsEngine(block_rows=block_rows) as engine, task_bar(is_shown, len(starts), name) as done:
@@ -143,9 +131,10 @@ def _digest(pictures: Pictures) -> str:
     return seen.hexdigest()
 
 
-def _cache_path(name: str, content: str, vocabulary: Vocabulary | None) -> Path:
+def _key(name: str, content: str, vocabulary: Vocabulary | None) -> str:
+    """SHA-256 of all that a view is made of."""
     key = hashlib.sha256(f"{VERSION} {name} {content}".encode())
     if name == "words" and vocabulary is not None:
         key.update(f"{vocabulary.step} {vocabulary.patch}".encode())
         key.update(np.ascontiguousarray(vocabulary.words).data)
-    return cache_folder("features") / f"{name}-{key.hexdigest()[:40]}.npy"
+    return key.hexdigest()
