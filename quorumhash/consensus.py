@@ -31,7 +31,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.engines import Engine, Rows
 from quorumhash.proximal import SpectralShrinkage, shrink_singular_values
-from quorumhash.sweeps import Pull, Sweep, sweep_rows
+from quorumhash.sweeps import Pull, Sweep, low_rank_factors, sweep_rows
 from quorumhash.targets import (
     Graph,
     GraphFactors,
@@ -234,8 +234,9 @@ def _sweep(
 ) -> tuple[State, Rows]:
     """One sweep of the ADMM over all rows, and what its blocks tell of the state it started from (see `_facts`)."""
     next_penalty = min(PENALTY_GROWTH * state.penalty, state.largest_penalty)
-    move = shrinkage.operator - np.eye(len(shrinkage.operator))
-    sweep = Sweep(move, weights.lambda_ / state.penalty, state.penalty, state.penalty / next_penalty)
+    sweep = Sweep(
+        *low_rank_factors(shrinkage), weights.lambda_ / state.penalty, state.penalty, state.penalty / next_penalty
+    )
     pull, targets = (goal.pull, goal.targets) if goal else (None, None)
     old = [state.kernel, *state.duals]
     *new, told = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old)

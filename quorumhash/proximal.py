@@ -14,6 +14,8 @@ from quorumhash.engines.threads import one_blas_thread
 
 FloatArray = npt.NDArray[np.float64]
 
+AS_LARGE = 1e-4  # of the largest component: the same size but for rounding
+
 
 def shrink_rows(block: Any, threshold: float) -> Any:
     """Shorten every row by the threshold, to zero at most: the proximal operator of threshold * sum of row norms.
@@ -50,11 +52,16 @@ def row_norms(block: Any) -> Any:
 
 @dataclass(frozen=True)
 class SpectralShrinkage:
-    """X -> X @ operator shrinks the singular values of X (n, r); `basis` (r, rank) spans what is left."""
+    """X -> X @ operator shrinks the singular values of X (n, r); `basis` (r, rank) spans what is left, by `factors`."""
 
-    operator: FloatArray
     basis: FloatArray
+    factors: FloatArray  # (rank,)
     nuclear_norm: float
+
+    @property
+    def operator(self) -> FloatArray:
+        """(r, r)."""
+        return np.asarray((self.basis * self.factors) @ self.basis.T)
 
     @property
     def rank(self) -> int:
@@ -73,15 +80,19 @@ def shrink_singular_values(gram: FloatArray, threshold: float, floor: float = 0.
     values = np.sqrt(np.maximum(squares, 0.0))
     kept = values > threshold + floor
     basis, values = vectors[:, kept], values[kept]
-    operator = (basis * (1.0 - threshold / values)) @ basis.T
-    return SpectralShrinkage(operator, basis, float(np.sum(values - threshold)))
+    return SpectralShrinkage(basis, 1.0 - threshold / values, float(np.sum(values - threshold)))
 
 
 def fix_signs(vectors: FloatArray) -> FloatArray:
-    """Columns with their largest component positive, so that every engine and library gives the same eigenvectors."""
+    """Columns with their largest component positive, so that every engine and library gives the same eigenvectors.
+
+    Of components as large but for rounding the first decides: rounding differs from machine to machine.
+    """
     if vectors.size == 0:
         return vectors
-    largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
+    sizes = np.abs(vectors)
+    first = np.argmax(sizes >= (1.0 - AS_LARGE) * sizes.max(axis=0), axis=0)
+    largest = vectors[first, np.arange(vectors.shape[1])]
     return vectors * np.where(largest < 0, -1.0, 1.0)
 
 
@@ -94,6 +105,17 @@ def signs(scores: Any) -> Any:
     return 2.0 * array_namespace(scores).astype(scores >= 0, scores.dtype) - 1.0
 
 
+def decomposed(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """U, singular values and V^T of a small square matrix, by the slower way where the quick one does not converge."""
+    try:
+        left, values, right = np.linalg.svd(matrix)
+    except np.linalg.LinAlgError:
+        import scipy.linalg
+
+        left, values, right = scipy.linalg.svd(matrix, lapack_driver="gesvd")
+    return left, values, right
+
+
 def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps: int = 50) -> FloatArray:
     """The rotation (p, p) that brings scores closest to their signs: iterative quantization (Gong and Lazebnik).
 
@@ -104,7 +126,7 @@ def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps
     with one_blas_thread():
         for _ in range(n_steps):
             bits_by_scores = engine.sum_rows(_signs_times_scores, scores, rotation)
-            left, _, right = np.linalg.svd(bits_by_scores)
+            left, _, right = decomposed(bits_by_scores)
             rotation = (left @ right).T
     return rotation
 

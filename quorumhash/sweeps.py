@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace, device, is_numpy_array
 
-from quorumhash.proximal import row_norms, row_shrinkage, shrink_entries
+from quorumhash.proximal import SpectralShrinkage, row_norms, row_shrinkage, shrink_entries
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -21,10 +21,32 @@ SLICE_ROWS = 512  # smaller slices fit the cache better, but threads then wait f
 class Sweep:
     """The small numbers of one sweep, the same for every block."""
 
-    low_rank_move: FloatArray  # operator of the singular-value step less the identity (R, R)
+    left: (
+        FloatArray  # (R, r), with right (r, R) the operator of the singular-value step; or (R, R), it less the identity
+    )
+    right: FloatArray | None
     error_threshold: float
     penalty: float
     next_dual_scale: float  # penalty / next penalty, because duals are kept divided by it
+
+
+LOW = 0.25  # rank over R below which two thin products, and a pass more, are quicker than one square product
+
+
+def low_rank_factors(shrinkage: SpectralShrinkage) -> tuple[FloatArray, FloatArray | None]:
+    """`left` and `right` of a Sweep."""
+    if shrinkage.rank <= LOW * len(shrinkage.basis):
+        return shrinkage.basis * shrinkage.factors, shrinkage.basis.T
+    return shrinkage.operator - np.eye(len(shrinkage.basis)), None
+
+
+def _low_rank_move(sweep: Sweep, block: Any) -> Any:
+    """What the singular-value step makes of rows, less the rows themselves."""
+    if sweep.right is None:
+        return block @ sweep.left
+    move = (block @ sweep.left) @ sweep.right
+    move -= block
+    return move
 
 
 @dataclass(frozen=True)
@@ -70,7 +92,7 @@ def _sweep_slice(
 ) -> Any:
     """Moves are proposals minus the current kernel; Khat takes the mean move, then each dual is what was refused it."""
     xp = array_namespace(kernel)
-    moves = [(kernel - duals[0]) @ sweep.low_rank_move]
+    moves = [_low_rank_move(sweep, kernel - duals[0])]
     error = 0.0
     for view, dual in zip(views, duals[1:], strict=True):
         move = view - kernel

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from quorumhash.engines import Engine, Rows
 from quorumhash.engines.base import largest_eigenpairs
 from quorumhash.errors import RefusedError
 from quorumhash.proximal import fix_signs
-from quorumhash.similarity import collect_at_landmarks, spread_to_rows
+from quorumhash.similarity import collect_at_landmarks, dense_graph, spread_to_rows
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -145,11 +145,8 @@ def _walked(graphs: Sequence[Graph]) -> list[Rows]:
 def _graph_sums(sizes: tuple[int, ...], *pairs: Any) -> Any:
     """[G]^T [G] (q, q) and [G]^T 1 (q,) of one block; the block of G is made dense, only n x q."""
     xp = array_namespace(pairs[1])
-    block = xp.zeros((pairs[1].shape[0], sum(sizes)), dtype=pairs[1].dtype, device=device(pairs[1]))
-    every, start = xp.arange(block.shape[0], device=device(pairs[1]))[:, None], 0
-    for size, positions, weights in zip(sizes, pairs[::2], pairs[1::2], strict=True):
-        block[every, start + positions] = weights
-        start += size
+    graphs = zip(pairs[::2], pairs[1::2], sizes, strict=True)
+    block = xp.concat([dense_graph(positions, weights, size) for positions, weights, size in graphs], axis=1)
     return cross_sums(sizes, block, *pairs), xp.sum(block, axis=0)
 
 

@@ -228,3 +228,14 @@ def test_blocks_do_not_change_the_consensus(toy):
 def test_state_bytes_count_what_is_kept():
     """Kernels float32, consensus and duals float64, targets float64."""
     assert state_bytes_per_row(10, 3, 16) == 10 * (3 * 4 + 5 * 8) + 16 * 8
+
+
+def test_thin_products_give_the_sweeps_of_square_ones(toy, monkeypatch):
+    weights = weights_of(toy, 0.2)
+    found = []
+    for low in (0.0, 1.0):
+        monkeypatch.setattr("quorumhash.sweeps.LOW", low)
+        solution = solve(toy, weights, max_iter=12)
+        assert 0 < solution.rank < len(solution.projection)
+        found.append(toy.engine.get(solution.kernel))
+    np.testing.assert_allclose(found[1], found[0], atol=1e-10)

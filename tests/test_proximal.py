@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from quorumhash.engines.threads import ThreadsEngine
-from quorumhash.proximal import fix_signs, rotate_to_bits, shrink_entries, shrink_rows, shrink_singular_values
+from quorumhash.proximal import (
+    decomposed,
+    fix_signs,
+    rotate_to_bits,
+    shrink_entries,
+    shrink_rows,
+    shrink_singular_values,
+)
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 3.0, 1e3])
@@ -75,3 +82,16 @@ def test_signs_are_fixed_whatever_came():
     vectors = np.random.default_rng(0).standard_normal((7, 4))
     flipped = vectors * np.array([1, -1, -1, 1])
     np.testing.assert_array_equal(fix_signs(vectors), fix_signs(flipped))
+
+
+def test_a_decomposition_that_does_not_converge_is_made_the_slower_way(monkeypatch):
+    matrix = np.random.default_rng(0).standard_normal((9, 9))
+    wanted = np.linalg.svd(matrix, compute_uv=False)
+
+    def refuse(*_, **__):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(np.linalg, "svd", refuse)
+    left, values, right = decomposed(matrix)
+    np.testing.assert_allclose(values, wanted, rtol=1e-12)
+    np.testing.assert_allclose((left * values) @ right, matrix, atol=1e-12)
