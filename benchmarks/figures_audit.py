@@ -15,14 +15,15 @@ def audit() -> str:
     for name, cells in report["datasets"].items():
         for label, cell in cells.items():
             if label == "clean":
-                rows.append([name, label, "", "", "", "", "", f"{100 * cell['false_alarms']:.2f} %"])
+                rows.append([name, label, "", "", "", "", "", "", f"{100 * cell['false_alarms']:.2f} %"])
                 continue
             kind, rate = label.split()
             partners = [_shown(cell.get(key)) for key in ("partner_top1", "partner_top5")]
-            verdict = [_shown(cell[key]) for key in ("recall", "precision")]
+            verdict = [_shown(cell[key]) for key in ("recall", "precision", "precision_of_new")]
             alarms = f"{100 * cell['false_alarms']:.2f} %"
             rows.append([name, kind, f"{100 * float(rate):.0f} %", *verdict, *partners, alarms])
-    header = ["data", "planted", "rate", "recall", "precision", "partner, top 1", "top 5", "undamaged with p < .01"]
+    header = ["data", "planted", "rate", "recall", "precision", "of what is new", "partner, top 1", "top 5"]
+    header.append("undamaged with p < .01")
     return table(header, rows) + f"\n`{report['command']}`\n"
 
 
@@ -95,10 +96,30 @@ def cross_view() -> str:
     return table(header, rows) + f"\n{report['what']}. `{report['command']}`\n"
 
 
+def few_rows() -> str:
+    """AUC and false alarms of reliability by the number of rows learned from."""
+    report, rows = results("few_rows"), []
+    together = {"clean 0": "clean", "swap 0.2": "swap 20 %", "swap 0.4": "swap 40 %", "noise 0.3": "noise 30 %"}
+    alone = {"drop_view 0.3": "missing 30 %", "zero 0.3": "zero 30 %", "swap 0.2": "swap 20 %"}
+    for name, found in report["datasets"].items():
+        for n_rows, cells in found.items():
+            shown = [_told(cells[f"{kind}, together"]) for kind in together]
+            shown += [_told(cells[f"{kind}, queries alone"]) for kind in alone]
+            rows.append([name, f"{int(n_rows):,}", *shown])
+    header = ["data", "rows learned from", *together.values(), *(f"queries alone, {word}" for word in alone.values())]
+    return table(header, rows) + f"\n{report['what']}. `{report['command']}`\n"
+
+
+def _told(cell: dict[str, float]) -> str:
+    alarms = f"{100 * cell['false_alarms']:.1f} %"
+    return f"{cell['auc']:.2f}, {alarms}" if "auc" in cell else alarms
+
+
 FIGURES = {
     "audit": audit,
     "audit_search": audit_search,
     "audit_million": audit_million,
     "evolve": evolve,
     "cross_view": cross_view,
+    "few_rows": few_rows,
 }

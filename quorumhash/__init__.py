@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from quorumhash.evaluation import neighbour_recall as neighbour_recall
     from quorumhash.evaluation import precision_recall as precision_recall
     from quorumhash.evaluation import shared_labels as shared_labels
+    from quorumhash.features import embed_texts as embed_texts
     from quorumhash.features import extract_features as extract_features
     from quorumhash.features import learn_vocabulary as learn_vocabulary
     from quorumhash.hashers import HASHERS as HASHERS
@@ -113,6 +114,7 @@ _HOMES = {
     "audit": "auditing",
     "convert_codes": "codeforms",
     "damage": "corruption",
+    "embed_texts": "features",
     "encode_shards": "shardcodes",
     "extract_features": "features",
     "hamming_distances": "codes",

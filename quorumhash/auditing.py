@@ -22,6 +22,7 @@ import numpy.typing as npt
 from quorumhash.auditreport import KINDS, AuditReport, Finding
 from quorumhash.checks import is_number
 from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed, signature_rows
+from quorumhash.copies import few_copies, right_among_copies
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
 from quorumhash.expectation import SURE
@@ -40,7 +41,15 @@ from quorumhash.joins import Run, find_runs, heaviest_runs, shift_gains, voted_o
 from quorumhash.judging import Judge, described_rows
 from quorumhash.landmarks import sample_positions
 from quorumhash.overlap import neighbourhood_lift
-from quorumhash.partners import N_PARTNERS, MatchRows, find_partners, learn_homes, learn_matching, match_views, own_odds
+from quorumhash.partners import (
+    N_PARTNERS,
+    MatchRows,
+    find_partners,
+    learn_homes,
+    learn_matching,
+    match_views,
+    own_odds,
+)
 from quorumhash.progress import task_bar
 from quorumhash.versions import Version, far_from_core, find_version, in_second_cluster, learn_core
 from quorumhash.viewoptions import source_numbers
@@ -51,6 +60,7 @@ Positions = npt.NDArray[np.int64]
 
 ATYPICAL = 0.01  # p-value of density below which a wrong view is noise: one in a hundred swaps looks like that
 ABSURD = 0.001  # the same below which more likely wrong than right is enough
+LEAST_CREDIBLE = 1e-6
 LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and another version, is looked for
 
 
@@ -62,6 +72,7 @@ class _Verdicts:
     partners: Positions
     findings: list[Finding]
     odd: npt.NDArray[np.bool_]
+    owned: FloatArray  # (n, M) the posterior that a row is right among those that hold its view, NaN if it is alone
 
 
 def audit(
@@ -124,13 +135,13 @@ def audit(
         done("what is normal")
         seen = inspect_views(given, inspector, facts, opened)
         facts, groups = _versions(given, inspector.judge, seen, false_alarms, opened, random_state)
-        if groups and model is None:  # what is normal is learned again without them
-            inspector = learn_inspector(given, numbers, facts, opened, random_state)
-        if groups:
+        facts[(facts == 0) & (_owned(inspector.judge, seen) <= 1.0 - SURE)] = FACTS.index("copy")
+        if (facts != seen.facts).any():  # what is normal is learned again without them
+            inspector = inspector if model is not None else learn_inspector(given, numbers, facts, opened, random_state)
             seen = inspect_views(given, inspector, facts, opened)
         judge = inspector.judge
         done("every row")
-        verdicts = replace(_first_verdicts(seen, false_alarms), findings=groups)
+        verdicts = replace(_first_verdicts(seen, false_alarms), findings=groups, owned=_owned(judge, seen))
         for m in range(len(given.names)):
             if any(m in (pair.first, pair.second) for pair in judge.trust.pairs):
                 verdicts = _view_verdicts(given, inspector, seen, verdicts, m, opened, random_state, false_alarms)
@@ -138,6 +149,7 @@ def audit(
         overlap = _overlap(given, judge, facts, opened, random_state)
         trust = joint_trust(given, inspector, seen)
     trust[verdicts.odd & (verdicts.kinds == 0)] = 1.0
+    trust = np.where(np.isnan(verdicts.owned), trust, verdicts.owned)
     kinds = np.array(["", *KINDS])[verdicts.kinds]
     findings = [*verdicts.findings, *row_findings(given.names, kinds, verdicts.partners)]
     return AuditReport(
@@ -163,7 +175,7 @@ def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
     """Facts, placeholders, and what is surely wrong: noise where it is atypical, else a swap until looked at."""
     kinds = np.zeros(seen.facts.shape, dtype=np.int8)
     for i, fact in enumerate(FACTS[1:], start=1):
-        kinds[seen.facts == i] = _number(fact)
+        kinds[seen.facts == i] = _number("swap" if fact == "copy" else fact)
     kinds[seen.mass] = _number("placeholder")
     suspected = seen.usable & (seen.p_values < false_alarms)
     wrong = suspected & (seen.trust <= 1.0 - SURE)
@@ -171,7 +183,7 @@ def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
     kinds[wrong] = _number("swap")
     kinds[(wrong & (seen.density < np.log(ATYPICAL))) | absurd] = _number("noise")
     nowhere, nothing = np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), np.zeros(kinds.shape, dtype=bool)
-    return _Verdicts(kinds, nowhere, [], nothing)
+    return _Verdicts(kinds, nowhere, [], nothing, np.full(kinds.shape, np.nan))
 
 
 def _versions(
@@ -230,20 +242,36 @@ def _view_verdicts(
     odd = verdicts.odd.copy()  # an odd item: what it is in one view, it is in the others
     odd[:, m] = usable & (seen.density[:, m] < np.log(ATYPICAL)) & (own > 0)
     kinds[odd[:, m] & (kinds[:, m] == _number("noise")), m] = 0
+    is_copied = ~np.isnan(verdicts.owned[:, m])
+    kinds[is_copied, m] = np.where(verdicts.owned[is_copied, m] <= 1.0 - SURE, _number("swap"), 0)
     doubted = np.flatnonzero(kinds[:, m] == _number("swap"))
-    homes = learn_homes(seen.trust[:, m], usable, matches, slope)
+    homes = learn_homes(seen.trust[:, m], usable, seen.copies[:, m], slope)
     found, odds = find_partners(matches, matching, homes, doubted, seed)
     partners[doubted, m] = np.where((odds > 0) & (odds > slope * own[doubted, None]), found, -1)
     offsets = voted_offsets(doubted, found[:, 0], len(views))
-    for run in _runs(matches, own, usable, slope, offsets, false_alarms / len(views.names)):
+    shown = usable | (seen.facts[:, m] == FACTS.index("copy"))  # the first rows of a run are copies of those before it
+    for run in _runs(matches, own, shown, slope, offsets, false_alarms / len(views.names)):
         rows = np.arange(run.first, run.last + 1)
-        rows = rows[usable[rows]]
+        rows = rows[shown[rows]]
         kinds[rows, m] = _number("shift")
         targets = rows + run.offset
         partners[rows, m] = -1
         partners[rows, m, 0] = np.where((targets >= 0) & (targets < len(views)), targets, -1)
         findings.append(shift_finding(views.names[m], rows, run.first, run.last, run.offset, len(views)))
     return replace(verdicts, kinds=kinds, partners=partners, findings=findings, odd=odd)
+
+
+def _owned(judge: Judge, seen: Inspection) -> FloatArray:
+    """The posterior (n, M) of right_among_copies; what a vote says by itself is the odds of trust without the prior."""
+    owned = np.full(seen.trust.shape, np.nan)
+    if not judge.trust.pairs:
+        return owned
+    for m, calibration in enumerate(judge.trust.calibrations):
+        trust = np.where(seen.facts[:, m] == FACTS.index("copy"), 0.0, seen.trust[:, m])
+        trust, e = np.clip(trust, LEAST_CREDIBLE, 1.0 - LEAST_CREDIBLE), calibration.wrong_share
+        odds = np.log(trust / (1.0 - trust)) - np.log((1.0 - e) / e)
+        owned[:, m] = right_among_copies(few_copies(seen.copies[:, m]), odds, e)
+    return owned
 
 
 def _runs(

@@ -47,9 +47,16 @@ class Calibration:
     curve: Curve = field(default_factory=Curve)
 
 
-def calibrate(real: FloatArray, fake: FloatArray, largest_share: float = LARGEST_SHARE) -> Calibration:
-    """Calibrate one view from votes of real rows and of mismatched ones; NaN where a row was ruled out."""
-    real, fake = np.sort(real[~np.isnan(real)]), np.sort(fake[~np.isnan(fake)])
+def calibrate(
+    real: FloatArray, fake: FloatArray, evened: tuple[FloatArray, FloatArray] | None = None,
+    largest_share: float = LARGEST_SHARE,
+) -> Calibration:  # fmt: skip
+    """Calibrate one view from votes of real rows and of mismatched ones; NaN where a row was ruled out.
+
+    Odds are those of the votes; p-values those of the same votes, real and mismatched, `evened` (trust.py) if given.
+    """
+    parts = real, fake, *(evened or (real, fake))
+    real, fake, even_real, even_fake = (np.sort(part[~np.isnan(part)]) for part in parts)
     if min(len(real), len(fake)) < FEWEST_ROWS or fake[0] == fake[-1]:
         return Calibration()
     raw = min(_wrong_share(real, fake), largest_share)
@@ -57,7 +64,7 @@ def calibrate(real: FloatArray, fake: FloatArray, largest_share: float = LARGEST
     slope, offset, share = _logistic(real, fake, share)
     log_odds = offset + float(np.log((1 - share) / share))
     return Calibration(
-        slope, log_odds, share, _curve(real, fake, min(raw, share) if share <= SMALLEST_SHARE else share)
+        slope, log_odds, share, _curve(even_real, even_fake, min(raw, share) if share <= SMALLEST_SHARE else share)
     )
 
 

@@ -11,7 +11,7 @@ x (d,) features, centred and scaled;  B (d, k) principal directions;  c = B^T x 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,22 +62,45 @@ def default_n_components(n_views: int) -> int:
     return max(FEWEST_COMPONENTS, min(N_COMPONENTS, N_COMPONENTS_TOGETHER // n_views))
 
 
+def describe(
+    block: npt.NDArray[Any], present: npt.NDArray[np.bool_], n_components: int
+) -> tuple[Components, FloatArray, FloatArray]:
+    """Learn one view from sampled rows (s, d); gives its components, and the rows' signature and coordinates.
+
+    Grain is learned from every other row. Rows that it was learned from hardly vary in it, new ones do: so these rows
+    show theirs along directions that the other rows would have given.
+    """
+    components, other = _learned(block[present], n_components)
+    values = scaled_and_completed(components, block)
+    signature = signature_rows(components, values)
+    seen = np.flatnonzero(present)[::2]
+    by_others = replace(components, plain=components.plain[:, :0], signature=components.signature[:, :0], grain=other)
+    signature[seen, components.n_signature :] = signature_rows(by_others, values[seen])
+    return components, signature, coordinate_rows(components, values)
+
+
 def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
     """Learn one view from the sampled rows that have it, (s, d) with NaN where values are missing."""
+    return _learned(block, n_components)[0]
+
+
+def _learned(block: npt.NDArray[Any], n_components: int) -> tuple[Components, FloatArray]:
+    """The same, and the grain (d, g) as the other half of the rows has it."""
     scaling, drawn = robust_scaling(np.asarray(block, dtype=np.float64))
     missing = np.isnan(drawn)
     filled = np.where(missing, 0.0, drawn) if missing.any() else drawn
-    directions, variances = _principal(filled, n_components)
+    directions, variances = _principal(_squares(filled), n_components)
     for _ in range(COMPLETION_ROUNDS if missing.any() else 0):
         filled = _completed(filled, missing, directions, variances)
-        directions, variances = _principal(filled, n_components)
+        directions, variances = _principal(_squares(filled), n_components)
     squares = np.einsum("ij,ij->j", filled, filled) / len(filled)  # std would copy the rows three times over
     spreads = np.sqrt(np.maximum(squares - filled.mean(axis=0) ** 2, 0.0))
     varies = spreads > 1e-6 * max(float(spreads.max(initial=0.0)), 1e-300)
     levels = np.where(varies, 1.0 / np.where(varies, spreads, 1.0), 0.0)
     levelled = filled * levels
     np.clip(levelled, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=levelled)
-    return Components(scaling, levels, directions, variances, *_signature(levelled, directions, variances))
+    plain, signature, grain, other = _signature(levelled, directions, variances)
+    return Components(scaling, levels, directions, variances, plain, signature, grain), other
 
 
 def robust_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
@@ -116,8 +139,13 @@ def _column_means(block: FloatArray, is_whole: bool) -> FloatArray:
     return means
 
 
-def _principal(rows: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
-    variances, directions = np.linalg.eigh(rows.T @ rows / len(rows))
+def _squares(rows: FloatArray) -> FloatArray:
+    squares: FloatArray = rows.T @ rows / len(rows)
+    return squares
+
+
+def _principal(squares: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
+    variances, directions = np.linalg.eigh(squares)
     order = slice(None, -min(n_components, len(variances)) - 1, -1)
     kept = variances[order] > 1e-12 * max(variances[-1], 1e-300)
     kept[0] = True  # a constant view still has one coordinate, always 0
@@ -126,16 +154,24 @@ def _principal(rows: FloatArray, n_components: int) -> tuple[FloatArray, FloatAr
 
 def _signature(
     levelled: FloatArray, plain: FloatArray, variances: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Plain directions (d, p), levelled ones (d, s), and some (d, g) of the many small ones, evenly spread."""
-    directions, levelled_variances = _principal(levelled, levelled.shape[1])
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Plain directions (d, p), levelled ones (d, s), and the grain (d, g) of every other row and of the rest."""
+    halves = _squares(levelled[::2]), _squares(levelled[1::2] if len(levelled) > 1 else levelled)
+    directions, levelled_variances = _principal((halves[0] + halves[1]) / 2, levelled.shape[1])
     if directions.shape[1] <= N_SIGNATURE:
-        return plain[:, :0], directions, directions[:, :0]
-    chosen = np.unique(np.linspace(N_SIGNATURE, directions.shape[1] - 1, N_GRAIN).astype(int))
+        return plain[:, :0], directions, directions[:, :0], directions[:, :0]
     n_plain = min(N_PLAIN, plain.shape[1])
     n_levelled = N_SIGNATURE - n_plain
     size = levelled_variances[:n_levelled].sum() / max(float(variances[:n_plain].sum()), 1e-300)  # both of one size
-    return plain[:, :n_plain] * np.sqrt(size), directions[:, :n_levelled], directions[:, chosen]
+    return plain[:, :n_plain] * np.sqrt(size), directions[:, :n_levelled], *_grains(*halves)
+
+
+def _grains(*halves: FloatArray) -> list[FloatArray]:
+    """Of each half of the rows some (d, g) of the many small directions, evenly spread."""
+    small = [_principal(squares, len(squares))[0][:, N_SIGNATURE:] for squares in halves]
+    n_small = min(directions.shape[1] for directions in small)
+    chosen = np.unique(np.linspace(0, max(n_small - 1, 0), min(N_GRAIN, n_small)).astype(int))
+    return [directions[:, chosen] for directions in small]
 
 
 def _completed(values: Any, missing: Any, directions: Any, variances: Any) -> Any:
@@ -174,6 +210,13 @@ def signature_rows(components: Components, values: Any) -> Any:
     levelled = (values * components.levels).clip(-LARGEST_DEVIATION, LARGEST_DEVIATION)
     rows = levelled @ xp.concat([components.signature, components.grain], axis=1)
     return xp.concat([values @ components.plain, rows], axis=1) if components.plain.shape[1] else rows
+
+
+def empty_signature(components: Components) -> FloatArray:
+    """Signature and grain (p + s + g,) of a row of zeros."""
+    zeros = np.zeros((1, len(components.levels)))
+    row: FloatArray = signature_rows(components, scaled_and_completed(components, zeros))[0]
+    return row
 
 
 def check_components(components: Any, width: int) -> None:

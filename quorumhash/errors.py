@@ -2,7 +2,7 @@
 
     QuorumHashError                     catch this to catch them all
     ├── ViewsError (ValueError)         views that cannot be used: rows, width, inf, an item with no view
-    │   └── ViewsTypeError (TypeError)  values that are no numbers
+    │   └── ViewsTypeError (TypeError)  values that are no numbers, texts that are no strings
     ├── ParameterError (ValueError)     an argument out of range
     ├── RefusedError (ValueError)       the method cannot face this setting, with the reason
     ├── ModelFileError (OSError)        a model file that is damaged, truncated, too new, or no model file
@@ -33,7 +33,7 @@ class ViewsError(QuorumHashError, ValueError):
 
 
 class ViewsTypeError(ViewsError, TypeError):
-    """A view holds something that is no number."""
+    """A view holds something that is no number, or texts something that is no string."""
 
 
 class ParameterError(QuorumHashError, ValueError):

@@ -1,20 +1,14 @@
-"""What speaks for and against a row of a view: is it shared by too many items, is it far out, does it fit the others?
+"""What speaks against a row of a view by itself: is it shared by too many items, is it far out?
 
     mass point   the row is one that too many items share: zeros, a placeholder, a default picture (masspoints.py)
     density      the row lies far outside what rows of this view look like: noise
-    agreement    the row does not go with the item's other views: a swapped picture, a shifted join
 
-Agreement is a likelihood ratio. In the canonical variates u, v of two views (correlations r) a matching pair is
-Gaussian with correlation r and a mismatched one has none, so a pair of rows speaks with the log odds
-
-    l = sum over variates of  (2 r u v - r^2 (u^2 + v^2)) / (2 (1 - r^2)) - log(1 - r^2) / 2
-
-Learned on the host, from a sample of signatures (coordinates.py) weighted by the trust found so far.
+Whether it goes with the item's other views: pairtests.py. Learned on the host, from a sample of signatures
+(coordinates.py) weighted by the trust found so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,20 +16,19 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace
 
-from quorumhash.checks import check_shape, is_number, require
+from quorumhash.checks import check_shape, require
 from quorumhash.similarity import squared_lengths
+from quorumhash.whitening import weighted_moments, whitening_of, widest_columns
 
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-RIDGE = 1e-2  # of the mean variance, in whitening for agreement
-DENSITY_RIDGE = 1e-3
-LARGEST_CORRELATION = 0.98
+DENSITY_RIDGE = 1e-3  # of the mean variance
+ROWS_PER_COLUMN, FEWEST_COLUMNS = 1.5, 8  # of few rows only the columns that vary most can be whitened
 SMALLEST_SPREAD = 0.02  # of log lengths
 SEPARATION, FEWEST_APART = 4.0, 5
 NOWHERE = 1e9
 APART = 40.0  # deviations a row in the noise cluster is moved up by
-LARGEST_EVIDENCE = 20.0  # no pair of views may say more than e^20 to 1
 
 
 @dataclass(frozen=True)
@@ -53,25 +46,6 @@ class ViewTests:
     limits: FloatArray  # (2,) log lengths above which a cluster of noise begins, NOWHERE if it does
 
 
-@dataclass(frozen=True)
-class PairTest:
-    """Canonical variates of two views: u = a left - left_offset, v = b right - right_offset.
-
-    l = base + (u v) . product - (u^2 + v^2) . square
-    """
-
-    first: int
-    second: int
-    left: FloatArray  # (s_a, c)
-    right: FloatArray  # (s_b, c)
-    left_offset: FloatArray
-    right_offset: FloatArray
-    product: FloatArray  # (c,) r / (1 - r^2)
-    square: FloatArray  # (c,) r^2 / (2 (1 - r^2))
-    base: float  # -sum of log(1 - r^2) / 2, what the two views tell about each other
-    shares: FloatArray  # (2,) of this pair among those in which the other's source votes on first, on second
-
-
 def learn_view(
     rows: FloatArray, n_signature: int, weights: FloatArray, usable: Flags, masses: tuple[FloatArray, FloatArray]
 ) -> tuple[ViewTests, FloatArray]:
@@ -83,11 +57,12 @@ def learn_view(
     view = _whitened_view(rows, n_signature, weights, *masses)
     if not usable.any():
         return view, density_deviations(view, rows)
-    lengths = log_lengths(view, rows)
+    lengths = _as_unseen(log_lengths(view, rows), weights)
     apart = (lengths > _cluster_limits(lengths[usable])).any(axis=1)
     if apart.any():  # a cluster of its own far above the rest would widen every spread it is measured by
-        view = _whitened_view(rows, n_signature, np.where(apart, 0.0, weights), *masses)
-        lengths = log_lengths(view, rows)
+        weights = np.where(apart, 0.0, weights)
+        view = _whitened_view(rows, n_signature, weights, *masses)
+        lengths = _as_unseen(log_lengths(view, rows), weights)
     counted = lengths[usable]
     limits = _cluster_limits(counted)
     modes = np.array([_half_sample_mode(np.sort(counted[:, i])[: (len(counted) + 1) // 2]) for i in range(2)])
@@ -100,15 +75,27 @@ def learn_view(
 def _whitened_view(
     rows: FloatArray, n_signature: int, weights: FloatArray, probes: FloatArray, points: FloatArray
 ) -> ViewTests:
-    mean, covariance, _ = _moments(rows[:, :n_signature], weights)
+    mean, covariance, _ = weighted_moments(rows[:, :n_signature], weights)
     floor = DENSITY_RIDGE * max(float(np.trace(covariance)) / n_signature, 1e-300)
     grain, total = rows[:, n_signature:], max(float(weights.sum()), 1e-300)
     grain_mean = weights @ grain / total
     squares = np.einsum("i,ij,ij->j", weights, grain, grain) / total
     grain_spread = np.sqrt(np.maximum(squares - grain_mean**2, 0.0) + floor)
-    whitening = _whitening(covariance, DENSITY_RIDGE)
+    whitening = np.zeros_like(covariance)
+    n_columns = int(np.clip(total / ROWS_PER_COLUMN, min(FEWEST_COLUMNS, n_signature), n_signature))
+    widest = np.ix_(*[widest_columns(covariance, n_columns)] * 2)
+    whitening[widest] = whitening_of(covariance[widest], DENSITY_RIDGE)
     unknown = np.zeros(2), np.ones(2), np.full(2, NOWHERE)
     return ViewTests(probes, points, mean, whitening, grain_mean, grain_spread, *unknown)
+
+
+def _as_unseen(lengths: FloatArray, weights: FloatArray) -> FloatArray:
+    """Log lengths (n, 2) as they would be had whitening not seen the row: of wide views seen rows are the shorter ones.
+
+    Without row i of weight w the inverse of the covariance gives it x' C^-1 x / (1 - w x' C^-1 x / sum of weights).
+    """
+    shares = weights * np.exp(2 * lengths[:, 0]) / max(float(weights.sum()), 1e-300)
+    return lengths - np.stack([0.5 * np.log1p(-np.minimum(shares, 0.99)), np.zeros(len(lengths))], axis=1)
 
 
 def _cluster_limits(lengths: FloatArray) -> FloatArray:
@@ -166,65 +153,6 @@ def _deviations(view: ViewTests, lengths: Any) -> Any:
     return xp.max(deviations + xp.where(lengths > view.limits, APART, 0.0), axis=1)
 
 
-def learn_pair(
-    a: int, b: int, signatures: Sequence[FloatArray], n_signature: Sequence[int], weights: FloatArray
-) -> PairTest:
-    """Canonical correlations of two views by weighted rows (n,), less what chance alone would give with so few rows."""
-    first, second = signatures[a][:, : n_signature[a]], signatures[b][:, : n_signature[b]]
-    (mean_a, cov_a, scaled_a), (mean_b, cov_b, scaled_b) = _moments(first, weights), _moments(second, weights)
-    white_a, white_b = _whitening(cov_a, RIDGE), _whitening(cov_b, RIDGE)
-    total = max(float(weights.sum()), 1e-300)
-    cross = scaled_a.T @ scaled_b / total - np.outer(mean_a, mean_b)
-    left, found, right = np.linalg.svd(white_a.T @ cross @ white_b, full_matrices=False)
-    chance = (white_a.shape[1] + white_b.shape[1]) / total
-    correlations = np.sqrt(np.clip(found**2 - chance, 0.0, LARGEST_CORRELATION**2))
-    kept = correlations > 0
-    left, right = white_a @ left[:, kept], white_b @ right.T[:, kept]
-    r = correlations[kept]
-    product, base = r / (1.0 - r**2), -0.5 * float(np.log1p(-(r**2)).sum())
-    return PairTest(a, b, left, right, mean_a @ left, mean_b @ right, product, product * r / 2.0, base, np.ones(2))
-
-
-def pair_evidence(pair: PairTest, first: Any, second: Any) -> Any:
-    """Log odds (n,) that the rows of two views belong together."""
-    return odds_of_variates(pair, *pair_variates(pair, first, second))
-
-
-def pair_variates(pair: PairTest, first: Any, second: Any) -> tuple[Any, Any]:
-    """Canonical variates u, v (n, c) of rows of the two views."""
-    u, v = first[:, : pair.left.shape[0]] @ pair.left, second[:, : pair.right.shape[0]] @ pair.right
-    u -= pair.left_offset
-    v -= pair.right_offset
-    return u, v
-
-
-def odds_of_variates(pair: PairTest, u: Any, v: Any) -> Any:
-    """Log odds (n,) that they belong together."""
-    squares = u * u
-    squares += v * v
-    odds = pair.base + (u * v) @ pair.product - squares @ pair.square
-    return odds.clip(-LARGEST_EVIDENCE, LARGEST_EVIDENCE)
-
-
-def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weighted mean (s,) and covariance (s, s), and the rows times the roots of their weights.
-
-    The mean is taken off the sums, not off the rows: signatures are centred but for damage, and copies of rows are what
-    learning spends its time on.
-    """
-    total = max(float(weights.sum()), 1e-300)
-    mean = weights @ rows / total
-    scaled = rows * np.sqrt(weights)[:, None]
-    return mean, scaled.T @ scaled / total - np.outer(mean, mean), scaled  # by itself: half of the work of a product
-
-
-def _whitening(covariance: FloatArray, ridge: float) -> FloatArray:
-    values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 0.0)
-    whitening: FloatArray = vectors / np.sqrt(values + ridge * max(float(values.mean()), 1e-300))
-    return whitening
-
-
 def check_view(view: Any, n_signature: int, n_grain: int) -> None:
     """Refuse what are no tests of a view with such a signature."""
     require(isinstance(view, ViewTests))
@@ -236,14 +164,3 @@ def check_view(view: Any, n_signature: int, n_grain: int) -> None:
         check_shape(part, (n_grain,))
     for part in (view.modes, view.spreads, view.limits):
         check_shape(part, (2,))
-
-
-def check_pair(pair: Any, widths: Sequence[int]) -> None:
-    """Refuse what is no test of two of these views."""
-    require(isinstance(pair, PairTest) and 0 <= pair.second < pair.first < len(widths) and is_number(pair.base))
-    check_shape(pair.left, (widths[pair.first], None))
-    n_variates = pair.left.shape[1]
-    check_shape(pair.right, (widths[pair.second], n_variates))
-    for part in (pair.left_offset, pair.right_offset, pair.product, pair.square):
-        check_shape(part, (n_variates,))
-    check_shape(pair.shares, (2,))

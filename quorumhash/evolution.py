@@ -11,6 +11,7 @@ leaves its slot empty for good, for the coordinates it stands for are still what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,13 +21,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.calibration import FEWEST_ROWS
 from quorumhash.checks import require
-from quorumhash.coordinates import (
-    coordinate_rows,
-    default_n_components,
-    learn_components,
-    scaled_and_completed,
-    signature_rows,
-)
+from quorumhash.coordinates import Components, default_n_components, describe, empty_signature
 from quorumhash.errors import ParameterError, RefusedError, ViewsError
 from quorumhash.judging import TRUST_ROWS, Judge, check_judge, described_rows, repaired_rows
 from quorumhash.landmarks import SAMPLE_ROWS
@@ -95,25 +90,25 @@ def _extended(judge: Judge, new: FloatArray, rows: Views) -> Judge:
     blocks = [None if rows.matrix(name) is None else np.asarray(rows[name], dtype=np.float64) for name in rows]
     joined = repaired_rows(judge, np.ones(present.shape[1]), present, *blocks)
     signatures = described_rows(judge, present, *blocks)[1]
-    components = learn_components(new, default_n_components(1 + present.shape[1]))
-    values = scaled_and_completed(components, new)
-    signatures.append(signature_rows(components, values))
-    present = np.concatenate([present, np.ones((len(new), 1), dtype=bool)], axis=1)
-    trust = _extended_trust(judge.trust, signatures, components.n_signature, present)
+    everyone = np.ones(len(new), dtype=bool)
+    components, signature, coordinates = describe(new, everyone, default_n_components(1 + present.shape[1]))
+    signatures.append(signature)
+    present = np.concatenate([present, everyone[:, None]], axis=1)
+    trust = _extended_trust(judge.trust, signatures, (*judge.components, components), present)
     believed = trust_rows(trust, present, *signatures)[:, -1]
-    repair = extend_repair(judge.repair, joined, coordinate_rows(components, values), believed)
+    repair = extend_repair(judge.repair, joined, coordinates, believed)
     return Judge((*judge.components, components), trust, repair)
 
 
 def _extended_trust(
-    model: TrustModel, signatures: list[FloatArray], width: int, present: npt.NDArray[np.bool_]
+    model: TrustModel, signatures: list[FloatArray], components: Sequence[Components], present: npt.NDArray[np.bool_]
 ) -> TrustModel:
     """The tests so far, and those of the new view and of its pairs; a source of its own."""
     sources = (*model.sources, 1 + max(model.sources))
-    widths = [len(view.mean) for view in model.views]
+    widths, empties = [c.n_signature for c in components], [empty_signature(c) for c in components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
-    learned = learn_trust([part[some] for part in signatures], [*widths, width], present[some], sources)
-    newest = len(widths)
+    learned = learn_trust([part[some] for part in signatures], widths, present[some], sources, empties)
+    newest = len(model.views)
     return TrustModel(
         (*model.views, learned.views[-1]),
         (*model.pairs, *(pair for pair in learned.pairs if pair.first == newest)),

@@ -16,11 +16,13 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.calibration import FEWEST_ROWS
+from quorumhash.copies import same_rows
 from quorumhash.engines import Engine
 from quorumhash.errors import RefusedError
 from quorumhash.expectation import SURE
 from quorumhash.judging import TRUST_ROWS, Judge, described_rows, learn_judge
 from quorumhash.landmarks import sample_positions
+from quorumhash.masspoints import grid_cells
 from quorumhash.repair import learn_repair
 from quorumhash.rightsets import belief_rows, knows_sets
 from quorumhash.scaling import put_views
@@ -31,7 +33,7 @@ from quorumhash.views import Views
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-FACTS = ("", "missing", "zero", "constant", "model_version")  # by number; the last is no fact but treated as one
+FACTS = ("", "missing", "zero", "constant", "model_version", "copy")  # by number; the last two are treated as facts
 BLOCK_ROWS = 8_192
 FEWEST_VALUES = 2  # in a row that can be a fact: one number may well be 0
 
@@ -45,6 +47,7 @@ class Inspection:
     trust: FloatArray  # the posterior that the row is right
     mass: Flags  # shared by too many rows
     density: FloatArray  # log p-value of the view's own density
+    copies: npt.NDArray[np.int64]  # rows with the same number hold the same view; -1: no other row holds it
 
     @property
     def usable(self) -> Flags:
@@ -115,10 +118,10 @@ def learn_inspector(
     blocks = put_views(views, engine)
     sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
     present = facts[positions] == 0
-    judge, coordinates, _ = learn_judge(sample, present, sources)
+    judge, judged = learn_judge(sample, present, sources)
     if not judge.trust.pairs:
         return Inspector(judge, positions[:0], ())
-    signatures = described_rows(judge, present, *sample.values())[1]
+    signatures = judged.signatures
     widths = [components.n_signature for components in judge.components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
     model, tests = cross_fitted(judge.trust, [part[some] for part in signatures], widths, present[some])
@@ -126,7 +129,7 @@ def learn_inspector(
     for fold, test in enumerate(tests):
         rows = np.arange(len(present))[some][fold :: len(tests)]
         trust[rows] = trust_rows(test, present[rows], *(part[rows] for part in signatures))
-    judge = replace(judge, trust=model, repair=learn_repair(coordinates, trust))
+    judge = replace(judge, trust=model, repair=learn_repair(judged.coordinates, trust))
     return Inspector(judge, positions[some], tests)
 
 
@@ -140,13 +143,18 @@ def inspect_views(views: Views, inspector: Inspector, facts: npt.NDArray[np.int8
         blocks = [None if few.matrix(name) is None else np.asarray(few[name]) for name in few]
         for part, held in zip(parts, _inspected_rows(judge, present[rows], *blocks), strict=True):
             part[rows] = held
-    p_values, trust, mass, density = parts
+    p_values, trust, mass, density, *cells = parts
     p_values[facts > FACTS.index("missing")] = 0.0
-    return Inspection(facts, p_values, trust, mass & present, density)
+    own = (present & ~mass) | (facts == FACTS.index("copy"))
+    copies = np.stack([same_rows(part, own[:, m]) for m, part in enumerate(cells)], axis=1)
+    return Inspection(facts, p_values, trust, mass & present, density, copies)
 
 
-def _inspected_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any, Any]:
-    return examined_rows(judge.trust, present, *described_rows(judge, present, *blocks)[1])
+def _inspected_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, ...]:
+    """What examined_rows says of one block, and for every view the cells (n, 3) that copies share."""
+    signatures = described_rows(judge, present, *blocks)[1]
+    cells = [grid_cells(rows, view.probes) for rows, view in zip(signatures, judge.trust.views, strict=True)]
+    return *examined_rows(judge.trust, present, *signatures), *cells
 
 
 def joint_trust(views: Views, inspector: Inspector, seen: Inspection) -> FloatArray:

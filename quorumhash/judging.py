@@ -20,7 +20,8 @@ from quorumhash.coordinates import (
     check_components,
     coordinate_rows,
     default_n_components,
-    learn_components,
+    describe,
+    empty_signature,
     scaled_and_completed,
     signature_rows,
 )
@@ -47,25 +48,34 @@ class Judge:
     repair: RepairModel
 
 
+@dataclass(frozen=True)
+class Judged:
+    """The sampled rows as the judge sees them: signature and coordinates of every view, trust (s, M)."""
+
+    signatures: list[FloatArray]
+    coordinates: list[FloatArray]
+    trust: FloatArray
+
+
 def learn_judge(
     sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_], sources: Sequence[int],
     n_components: int | None = None,
-) -> tuple[Judge, list[FloatArray], FloatArray]:  # fmt: skip
-    """Learn from sampled rows (s, d) per view; gives the judge, and the sample's coordinates and trust (s, M)."""
+) -> tuple[Judge, Judged]:  # fmt: skip
+    """Learn from sampled rows (s, d) per view."""
     width, parts = n_components or default_n_components(len(sample)), list(sample.values())
 
     def described(m: int) -> tuple[Components, FloatArray, FloatArray]:
-        learned = learn_components(parts[m][present[:, m]], width)
-        values = scaled_and_completed(learned, parts[m])
-        return learned, signature_rows(learned, values), coordinate_rows(learned, values)
+        return describe(parts[m], present[:, m], width)
 
     with stage("describing views", len(parts), "views") as done:
         components, signatures, coordinates = zip(*run_together(described, range(len(parts)), done), strict=True)
     widths = [c.n_signature for c in components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
-    trust_model = learn_trust([part[some] for part in signatures], widths, present[some], sources)
+    empties = [empty_signature(c) for c in components]
+    trust_model = learn_trust([part[some] for part in signatures], widths, present[some], sources, empties)
     trust = _judged(trust_model, present, *signatures)
-    return Judge(components, trust_model, learn_repair(coordinates, trust)), list(coordinates), trust
+    judge = Judge(components, trust_model, learn_repair(coordinates, trust))
+    return judge, Judged(list(signatures), list(coordinates), trust)
 
 
 def described_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[list[Any], list[Any]]:

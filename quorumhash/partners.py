@@ -25,11 +25,11 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.codes import pack_bits, scores_to_bits
+from quorumhash.copies import MOST_COPIES, few_copies
 from quorumhash.engines import Engine
 from quorumhash.index.hamming import HammingIndex
 from quorumhash.inspection import Inspector
 from quorumhash.judging import Judge, described_rows
-from quorumhash.masspoints import grid_cells
 from quorumhash.scaling import put_views
 from quorumhash.trust import TrustModel
 from quorumhash.views import Views
@@ -44,7 +44,6 @@ N_VARIATES = 32  # per pair of views beyond that: those that tell most
 N_BITS, N_CANDIDATES = 256, 100
 BLOCK_ROWS = 65_536
 QUERY_ROWS = 512  # compared with all rows in one go
-MOST_COPIES = 8  # of one view that are looked at: what more rows hold is nobody's own
 SMALLEST_PRIOR = 1e-3  # that a row waits for a view though its own is believed
 
 
@@ -66,12 +65,11 @@ class Matching:
 
 @dataclass(frozen=True)
 class MatchRows:
-    """Q (n, D + N), C (n, D + N) and c (n,) of all rows, for one view; and the cells (n, 3) that copies share."""
+    """Q (n, D + N), C (n, D + N) and c (n,) of all rows, for one view."""
 
     asked: Floats
     offered: Floats
     constant: Floats
-    cells: FloatArray
 
     def odds(self, rows: Positions, candidates: Positions) -> Floats:
         """S of rows with candidates, one each or (n, k) of them."""
@@ -129,7 +127,7 @@ def own_odds(
     return odds
 
 
-def _matched_rows(judge: Judge, matching: Matching, trust: Any, *blocks: Any) -> tuple[Any, Any, Any, Any]:
+def _matched_rows(judge: Judge, matching: Matching, trust: Any, *blocks: Any) -> tuple[Any, Any, Any]:
     xp = array_namespace(trust)
     signatures = described_rows(judge, trust, *blocks)[1]
     own = signatures[matching.view]
@@ -141,8 +139,7 @@ def _matched_rows(judge: Judge, matching: Matching, trust: Any, *blocks: Any) ->
     asked = xp.concat([u * matching.product, -((u**2 * matching.square) @ sums)], axis=1)
     offered = xp.concat([v * (w @ sums.T), w], axis=1)
     constant = xp.sum(w * (matching.base - (v**2 * matching.square) @ sums), axis=1)
-    asked, offered, constant = (xp.astype(part, xp.float32) for part in (asked, offered, constant))
-    return asked, offered, constant, grid_cells(own, judge.trust.views[matching.view].probes)
+    return xp.astype(asked, xp.float32), xp.astype(offered, xp.float32), xp.astype(constant, xp.float32)
 
 
 @dataclass(frozen=True)
@@ -159,17 +156,15 @@ class Homes:
     copied: float = 0.0  # log prior of a row that holds the same view, minus the log of how often believed rows do
 
 
-def learn_homes(trust: FloatArray, usable: npt.NDArray[np.bool_], matches: MatchRows, slope: float) -> Homes:
-    """From the trust in the view (n,), and whether it is there and can be believed at all."""
+def learn_homes(trust: FloatArray, usable: npt.NDArray[np.bool_], copies: Positions, slope: float) -> Homes:
+    """From the trust in the view (n,), whether it is there and can be believed at all, and which rows hold the same."""
     doubt = np.where(usable, 1.0 - trust, 1.0)
-    _, places, counts = np.unique(matches.cells, axis=0, return_inverse=True, return_counts=True)
-    places = places.ravel()
-    copies = np.where(usable & (counts[places] > 1) & (counts[places] <= MOST_COPIES), places, -1)
-    believed = places[doubt < 0.5]
-    by_chance = np.mean(np.bincount(believed)[believed] > 1) if len(believed) else 1.0
+    believed = copies[doubt < 0.5]
+    n_alike = np.bincount(believed[believed >= 0], minlength=1)
+    by_chance = np.mean((believed >= 0) & (n_alike[believed.clip(0)] > 1)) if len(believed) else 1.0
     copied = -float(np.log(max(by_chance, 1.0 / len(doubt))))
     prior = np.log(np.maximum(doubt, SMALLEST_PRIOR)).astype(np.float32)
-    return Homes(prior, copies.astype(np.int64), slope, copied)
+    return Homes(prior, few_copies(copies), slope, copied)
 
 
 def find_partners(

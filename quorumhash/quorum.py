@@ -28,6 +28,7 @@ from quorumhash.landmarks import distinct_rows, k_means_together
 from quorumhash.proximal import fix_signs
 from quorumhash.similarity import (
     collect_at_landmarks,
+    dense_graph,
     graph_bandwidth,
     nearest_landmarks,
     spread_to_rows,
@@ -172,17 +173,20 @@ def moment_rows(
     xp = array_namespace(rows)
     ties = tie_rows(graphs, weighting, rows)
     sizes = [graph.landmarks.shape[0] for graph in graphs]
-    ones = [xp.eye(size, dtype=rows.dtype, device=device(rows)) for size in sizes]
-    everything = xp.concat([rows] + [spread_to_rows(*tie, one) for tie, one in zip(ties, ones, strict=True)], axis=1)
-    gram = [rows.T @ everything]
-    gram += [collect_at_landmarks(*tie, everything, size) for tie, size in zip(ties, sizes, strict=True)]
+    everything = xp.concat([rows] + [dense_graph(*tie, size) for tie, size in zip(ties, sizes, strict=True)], axis=1)
+    gram = rows.T @ rows
+    if ties:  # of Z^T F the transpose is there already: F^T is sparse, and Z^T would not be
+        lower = xp.concat(
+            [collect_at_landmarks(*tie, everything, size) for tie, size in zip(ties, sizes, strict=True)], axis=0
+        )
+        gram = xp.concat([xp.concat([gram, lower[:, : rows.shape[1]].T], axis=1), lower], axis=0)
     if labels is None:
         nothing = xp.zeros((0, 0), dtype=rows.dtype, device=device(rows))
-        return xp.sum(everything, axis=0), xp.concat(gram, axis=0), nothing
+        return xp.sum(everything, axis=0), gram, nothing
     labels = xp.astype(labels, rows.dtype)
     shown = xp.concat([labels, xp.astype(xp.any(labels != 0, axis=1, keepdims=True), rows.dtype)], axis=1)
     at_landmarks = [collect_at_landmarks(*tie, shown, size) for tie, size in zip(ties, sizes, strict=True)]
-    return xp.sum(everything, axis=0), xp.concat(gram, axis=0), xp.concat(at_landmarks, axis=0)
+    return xp.sum(everything, axis=0), gram, xp.concat(at_landmarks, axis=0)
 
 
 def _shares(graphs: Sequence[ViewGraph]) -> FloatArray:

@@ -110,6 +110,14 @@ def spread_to_rows(positions: Any, weights: Any, table: Any) -> Any:
     return total
 
 
+def dense_graph(positions: Any, weights: Any, n_landmarks: int) -> Any:
+    """F itself, (n, L); the positions of a row are distinct."""
+    xp = array_namespace(weights)
+    graph = xp.zeros((weights.shape[0], n_landmarks), dtype=weights.dtype, device=device(weights))
+    graph[xp.arange(graph.shape[0], device=device(weights))[:, None], positions] = weights
+    return graph
+
+
 def collect_at_landmarks(positions: Any, weights: Any, block: Any, n_landmarks: int) -> Any:
     """F^T @ block: for every landmark the weighted sum of the rows that chose it, (L, p)."""
     if is_numpy_array(block):

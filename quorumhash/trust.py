@@ -1,7 +1,8 @@
 """How far each (item, view) can be believed; the same rule for stored and for new items.
 
-The tests of evidence.py are put together by a vote. Every view is judged by the views of other sources, each as far as
-it is believed itself; views of one source share one vote, because they err together and would vouch for each other:
+The tests of evidence.py and pairtests.py are put together by a vote. Every view is judged by the views of other
+sources, each as far as it is believed itself; views of one source share one vote, because they err together and would
+vouch for each other:
 
     t_m = sum over other sources S of  mean over views n of S, by what they tell about m, of  w_n l_mn
     s_m = t_m + sum over views n of m's own source of  sigmoid(l_mn) t_n,   views that go together judged together
@@ -25,20 +26,15 @@ from array_api_compat import array_namespace
 
 from quorumhash.calibration import Calibration, Curve, check_calibration, check_curve, log_p_rows
 from quorumhash.checks import check_shape, require
-from quorumhash.evidence import (
-    PairTest,
-    ViewTests,
-    check_pair,
-    check_view,
-    density_deviations,
-    pair_evidence,
-)
+from quorumhash.evidence import ViewTests, check_view, density_deviations
 from quorumhash.masspoints import is_mass_point
+from quorumhash.pairtests import LARGEST_EVIDENCE, PairTest, check_pair, pair_evidence
 
 FloatArray = npt.NDArray[np.float64]
 
 N_VOTES = 8
 FIRST_TRUST, NO_TRUST = 0.8, 1e-3
+ALL_HERE = 1.0 - 1e-9  # share of a vote that is left, up to rounding
 DOUBTFUL = 0.01  # p-value of density below which it speaks against a row
 
 
@@ -116,17 +112,42 @@ def count_votes(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any
     return xp.where(out, NO_TRUST, trust), votes
 
 
+def evened_votes(model: TrustModel, out: Any, doubts: Any, trust: Any, votes: Any) -> Any:
+    """Votes (n, M) as far below or above the usual as they would be if all voters were there and right; for p-values.
+
+    With all voters a right row has the vote E on average, with those that are left the share r of it and a spread
+    smaller by sqrt(r). Without this a view is suspected because others are missing or wrong. Two sources that
+    contradict each other lose all trust together, and would look as if nothing had been said: there, only those count
+    as gone that are absent or known for noise.
+    """
+    xp, n_views = array_namespace(votes), votes.shape[1]
+    here = xp.where(out, 0.0, trust if len(set(model.sources)) > 2 else xp.exp(doubts))
+    usual: list[Any] = [0.0] * n_views
+    left: list[Any] = [0.0 * here[:, 0] for _ in range(n_views)]
+    for pair in model.pairs:
+        told = min(pair.base, LARGEST_EVIDENCE)  # the mean of l over right rows
+        for m, voter, share in ((pair.first, pair.second, pair.shares[0]), (pair.second, pair.first, pair.shares[1])):
+            usual[m], left[m] = usual[m] + share * told, left[m] + share * told * here[:, voter]
+    columns = []
+    for m in range(n_views):
+        share = left[m] / (usual[m] + 1e-300)
+        own = doubts[:, m] / model.slopes[m]
+        by_others = (votes[:, m] - own - left[m]) / xp.sqrt(share.clip(1e-12, 1.0))
+        columns.append(xp.where(share < ALL_HERE, usual[m] + by_others + own, votes[:, m]))
+    return xp.stack(columns, axis=1)
+
+
 def _judged(model: TrustModel, present: Any, signatures: Sequence[Any]) -> tuple[Any, Any, Any]:
     mass = mass_rows(model, signatures)
-    trust, votes = count_votes(
-        model, ~present | mass, doubt_rows(model, *signatures), gather_evidence(model, signatures)
-    )
-    return trust, votes, mass
+    out, doubts = ~present | mass, doubt_rows(model, *signatures)
+    trust, votes = count_votes(model, out, doubts, gather_evidence(model, signatures))
+    return trust, evened_votes(model, out, doubts, trust, votes), mass
 
 
 def trust_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
     """The posterior (n, M) that each view of each row is right; NO_TRUST where it is absent or a mass point."""
-    return _judged(model, present, signatures)[0]
+    out = ~present | mass_rows(model, signatures)
+    return count_votes(model, out, doubt_rows(model, *signatures), gather_evidence(model, signatures))[0]
 
 
 def votes_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any]:

@@ -17,15 +17,9 @@ import numpy.typing as npt
 
 from quorumhash.calibration import FEWEST_ROWS, Calibration, Curve, calibrate, curve_of_upper_tail
 from quorumhash.engines.threads import run_together
-from quorumhash.evidence import (
-    PairTest,
-    density_deviations,
-    learn_pair,
-    learn_view,
-    odds_of_variates,
-    pair_variates,
-)
+from quorumhash.evidence import density_deviations, learn_view
 from quorumhash.masspoints import is_mass_point, learn_mass_points
+from quorumhash.pairtests import PairTest, learn_pair, odds_of_variates, pair_variates, separations, with_shares
 from quorumhash.progress import Done, stage
 from quorumhash.trust import (
     DOUBTFUL,
@@ -34,6 +28,7 @@ from quorumhash.trust import (
     TrustModel,
     count_votes,
     doubts_of,
+    evened_votes,
     examined_rows,
     trust_rows,
 )
@@ -62,11 +57,12 @@ class TrustSample:
 
 
 def learn_trust(
-    signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Presence, sources: Sequence[int]
-) -> TrustModel:
-    """Learn from a sample; `sources` is the source of every view."""
+    signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Presence, sources: Sequence[int],
+    empties: Sequence[FloatArray] | None = None,
+) -> TrustModel:  # fmt: skip
+    """Learn from a sample; `sources` is the source of every view, `empties` how a row of zeros looks in each."""
     n_views = len(signatures)
-    masses = learn_mass_points(signatures, present)
+    masses = learn_mass_points(signatures, n_signature, present, empties)
     shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(signatures, masses, strict=True)], axis=1)
     sample = TrustSample(list(signatures), list(n_signature), present, present & ~shared, masses)
     tails = (curve_of_upper_tail(np.empty(0), BULK),) * n_views
@@ -82,13 +78,13 @@ def learn_trust(
     asked = taught if is_held_out else [everyone, *taught]
     with stage("learning whom to trust", N_ROUNDS * len(asked) + (N_ROUNDS + 2) * N_FOLDS + 1) as done:
         for _ in range(N_ROUNDS):
-            tests = run_together(partial(_learn_tests, model, sample, trust), asked, done)
+            tests, _ = _learn_tests(model, sample, trust, asked, done)
             model = _calibrated(tests[0], sample, tests[-N_FOLDS:], done)
             if is_held_out:
                 trust, _ = _held_out_rows(_with_odds(tests, model), folds, present, signatures)
             else:
                 trust = trust_rows(model, present, *signatures)
-        model, *tests = run_together(partial(_learn_tests, model, sample, trust), [everyone, *taught], done)
+        (model, *tests), _ = _learn_tests(model, sample, trust, [everyone, *taught], done)
         last = _calibrated(model, sample, tests, done)
     curves = [new.curve for new in last.calibrations]  # counted with the odds that are kept
     return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
@@ -115,16 +111,18 @@ def cross_fitted(
     sample = TrustSample(list(signatures), list(n_signature), present, usable, masses)
     folds = _folds(sample, N_HELD_OUT)
     tests: list[TrustModel] = []
+    chosen: list[int] = []
     trust = trust_rows(model, present, *signatures)
     with stage("judging by tests that have not seen a row", 3 * N_HELD_OUT * N_HELD_OUT_ROUNDS) as done:
         for _ in range(N_HELD_OUT_ROUNDS):
-            tests = run_together(partial(_learn_tests, model, sample, trust), [~inside for inside in folds], done)
+            tests, chosen = _learn_tests(model, sample, trust, [~inside for inside in folds], done)
             for _ in range(2):  # with the noise, and without what turned out to be noise
                 model = _calibrated(model, sample, tests, done)
                 tests = _with_odds(tests, model)
                 trust, density = _held_out_rows(tests, folds, present, signatures)
                 sample = replace(sample, usable=usable & ((density > np.log(DOUBTFUL)) | (trust > UNTRUSTED)))
-    return _learn_tests(model, sample, trust, np.ones(len(present), dtype=bool)), tuple(tests)
+    everyone = _learned(model, sample, trust, np.ones(len(present), dtype=bool))
+    return _with_pairs(*everyone, chosen), tuple(tests)
 
 
 def _held_out_rows(
@@ -154,36 +152,65 @@ def _believing(model: TrustModel, sample: TrustSample) -> TrustModel:
     return replace(model, views=tuple(views), densities=(Curve(),) * len(views))
 
 
-def _learn_tests(model: TrustModel, sample: TrustSample, trust: FloatArray, rows: Presence) -> TrustModel:
-    """View and pair tests from the given rows alone."""
+def _learn_tests(
+    model: TrustModel, sample: TrustSample, trust: FloatArray, asked: Sequence[Presence], done: Done
+) -> tuple[list[TrustModel], list[int]]:
+    """Tests from each of several sets of rows, and which test of every pair was chosen: the best by rows not seen.
+
+    The last sets are all rows but one fold each, `N_FOLDS` or `N_HELD_OUT` of them.
+    """
+    learned = run_together(partial(_learned, model, sample, trust), asked, done)
+    unseen = [(views, pairs, ~rows) for (views, pairs), rows in zip(learned, asked, strict=True) if not rows.all()]
+    found = run_together(lambda held: _separations(sample, *held), unseen)
+    chosen = [int(np.argmax(np.sum(of_pair, axis=0))) for of_pair in zip(*found, strict=True)]
+    return [_with_pairs(views, pairs, chosen) for views, pairs in learned], chosen
+
+
+def _learned(
+    model: TrustModel, sample: TrustSample, trust: FloatArray, rows: Presence
+) -> tuple[TrustModel, list[list[PairTest]]]:
+    """View tests from the given rows alone, and all tests of every pair of views."""
     parts = [part[rows] for part in sample.signatures]
     weights, usable, widths = trust[rows], sample.usable[rows], sample.n_signature
     learned = [
         learn_view(part, widths[m], weights[:, m] ** 2, usable[:, m], sample.masses[m]) for m, part in enumerate(parts)
     ]
     model = replace(model, views=tuple(view for view, _ in learned))
-    far = doubts_of(model.densities, [deviations for _, deviations in learned]) < np.log(RULED_OUT / DOUBTFUL)
+    far = _ruled_out(model, [deviations for _, deviations in learned])
     weights = np.where(far | ~usable, NO_TRUST, weights)
-    strangers: list[PairTest] = []
-    kin: list[PairTest] = []
-    for a in range(len(parts)):
-        for b in range(a):
-            pair = learn_pair(a, b, parts, widths, weights[:, a] * weights[:, b])
-            (kin if model.sources[a] == model.sources[b] else strangers).append(pair)
-    return replace(model, pairs=_with_shares(strangers, model.sources), kin=tuple(kin))
+    pairs = [(a, b) for a in range(len(parts)) for b in range(a)]
+    return model, [learn_pair(a, b, parts, widths, weights[:, a] * weights[:, b]) for a, b in pairs]
 
 
-def _with_shares(pairs: Sequence[PairTest], sources: Sequence[int]) -> tuple[PairTest, ...]:
-    """Views of one source share one vote on another view, by what each of them tells about it."""
-    told: dict[tuple[int, int], float] = {}
-    for pair in pairs:
-        for judged, voter in ((pair.first, pair.second), (pair.second, pair.first)):
-            told[judged, sources[voter]] = told.get((judged, sources[voter]), 1e-300) + pair.base
-    shared = []
-    for pair in pairs:
-        on_first, on_second = told[pair.first, sources[pair.second]], told[pair.second, sources[pair.first]]
-        shared.append(replace(pair, shares=pair.base / np.array([on_first, on_second])))
-    return tuple(shared)
+def _separations(
+    sample: TrustSample, model: TrustModel, pairs: list[list[PairTest]], rows: Presence
+) -> list[FloatArray]:
+    """Of every pair, how well each of its tests tells rows it has not seen from mismatches; noise left out."""
+    parts = [part[rows] for part in sample.signatures]
+    usable = sample.usable[rows] & ~_ruled_out(
+        model, [density_deviations(*of) for of in zip(model.views, parts, strict=True)]
+    )
+    found = []
+    for tests in pairs:
+        first, second = tests[0].first, tests[0].second
+        both = usable[:, first] & usable[:, second]
+        found.append(
+            separations(tests, parts[first][both], parts[second][both]) if both.any() else np.zeros(len(tests))
+        )
+    return found
+
+
+def _ruled_out(model: TrustModel, deviations: Sequence[FloatArray]) -> Presence:
+    """Which rows (n, M) density alone rules out."""
+    far: Presence = doubts_of(model.densities, deviations) < np.log(RULED_OUT / DOUBTFUL)
+    return far
+
+
+def _with_pairs(model: TrustModel, pairs: list[list[PairTest]], chosen: Sequence[int]) -> TrustModel:
+    tests = [of_pair[i] for of_pair, i in zip(pairs, chosen, strict=True)]
+    kin = [pair for pair in tests if model.sources[pair.first] == model.sources[pair.second]]
+    strangers = [pair for pair in tests if model.sources[pair.first] != model.sources[pair.second]]
+    return replace(model, pairs=with_shares(strangers, model.sources), kin=tuple(kin))
 
 
 def _folds(sample: TrustSample, n_folds: int = N_FOLDS) -> list[Presence]:
@@ -194,7 +221,7 @@ def _folds(sample: TrustSample, n_folds: int = N_FOLDS) -> list[Presence]:
 def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustModel], done: Done) -> TrustModel:
     """Densities, odds and p-values from the rows of each fold, which its tests have not seen: real, and mismatched."""
     n_rows, n_views = sample.present.shape
-    real, fake, deviations = (np.full((n_rows, n_views), np.nan) for _ in range(3))
+    votes, deviations = np.full((4, n_rows, n_views), np.nan), np.full((n_rows, n_views), np.nan)
     folds = _folds(sample, len(tests))
     held_out = [[part[inside] for part in sample.signatures] for inside in folds]
     for inside, test, parts in zip(folds, tests, held_out, strict=True):
@@ -202,36 +229,39 @@ def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustMod
             deviations[inside, m] = density_deviations(test.views[m], part)
     densities = tuple(curve_of_upper_tail(deviations[sample.usable[:, m], m], BULK) for m in range(n_views))
 
-    def votes(fold: int) -> tuple[FloatArray, FloatArray]:
+    def counted(fold: int) -> FloatArray:
         inside = folds[fold]
         doubts = doubts_of(densities, list(deviations[inside].T))
         return _real_and_fake_votes(tests[fold], held_out[fold], ~sample.usable[inside], doubts)
 
-    for inside, (of_real, of_fake) in zip(folds, run_together(votes, range(len(folds)), done), strict=True):
-        real[inside], fake[inside] = of_real, of_fake
+    for inside, of_fold in zip(folds, run_together(counted, range(len(folds)), done), strict=True):
+        votes[:, inside] = of_fold
     model = replace(model, densities=densities)
-    found = run_together(lambda m: calibrate(real[:, m], fake[:, m]), range(n_views))
+    real, fake, *evened = votes.transpose(0, 2, 1)
+    columns = [(real[m], fake[m], (evened[0][m], evened[1][m])) for m in range(n_views)]
+    found = run_together(lambda column: calibrate(*column), columns)
     if len(set(model.sources)) == 2:  # a mismatch is one for all views alike: the least of what they say
         least = min(calibration.wrong_share for calibration in found)
-        found = [calibrate(real[:, m], fake[:, m], least) for m in range(n_views)]
+        found = [calibrate(*column, least) for column in columns]
+        slope, log_odds = (float(np.mean([getattr(c, part) for c in found])) for part in ("slope", "log_odds"))
+        found = [replace(c, slope=slope, log_odds=log_odds) for c in found]  # or the view judged worse is taken for it
     return _with_calibrations(model, found)
 
 
-def _real_and_fake_votes(
-    model: TrustModel, parts: list[FloatArray], out: Presence, doubts: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Votes (n, M) on rows as they are, and on rows with a view taken from another row; NaN where ruled out.
+def _real_and_fake_votes(model: TrustModel, parts: list[FloatArray], out: Presence, doubts: FloatArray) -> FloatArray:
+    """Votes on rows as they are, and on rows with a view taken from another row, then both evened: (4, n, M).
 
-    Mismatches come in two kinds, by turns: a view moved with its whole source, and a view moved alone.
+    NaN where ruled out. Mismatches come in two kinds, by turns: a view moved with its whole source, and one alone.
     """
     shift = 1 + len(out) // 3
     pairs = (*model.pairs, *model.kin)
     moved_parts = [np.roll(part, shift, axis=0) for part in parts]
     evidence = [_pair_and_moved(pair, parts, moved_parts) for pair in pairs]
     far = doubts < np.log(RULED_OUT / DOUBTFUL)
-    real = np.where(out | far, np.nan, count_votes(model, out, doubts, [odds for odds, _, _ in evidence])[1])
-    fake = np.full(real.shape, np.nan)
-    for m in range(real.shape[1]):
+    votes = np.full((4, *out.shape), np.nan)
+    votes[::2] = _both_votes(model, out, doubts, [odds for odds, _, _ in evidence])
+    votes[::2, out | far] = np.nan
+    for m in range(out.shape[1]):
         kin = [n for n, source in enumerate(model.sources) if source == model.sources[m]]
         for start, moved in enumerate((kin, [m])):
             if start == 0 or len(kin) > 1:  # a view that is its whole source: both kinds are one
@@ -241,10 +271,16 @@ def _real_and_fake_votes(
                     of[0] if (p.first in moved) == (p.second in moved) else of[1 if p.first in moved else 2]
                     for p, of in zip(pairs, evidence, strict=True)
                 ]
-                votes = count_votes(model, gone, doubt, odds)[1][:, m]
-                votes = np.where(gone[:, m] | np.roll(far[:, m], shift), np.nan, votes)
-            fake[start::2, m] = votes[start::2]
-    return real, fake
+                found = _both_votes(model, gone, doubt, odds)[:, :, m]
+                found[:, gone[:, m] | np.roll(far[:, m], shift)] = np.nan
+            votes[1::2, start::2, m] = found[:, start::2]
+    return votes
+
+
+def _both_votes(model: TrustModel, out: Presence, doubts: FloatArray, odds: Sequence[FloatArray]) -> FloatArray:
+    """Votes as they are, and evened, (2, n, M)."""
+    trust, votes = count_votes(model, out, doubts, odds)
+    return np.stack([votes, evened_votes(model, out, doubts, trust, votes)])
 
 
 def _pair_and_moved(pair: PairTest, parts: Sequence[FloatArray], moved: Sequence[FloatArray]) -> list[FloatArray]:

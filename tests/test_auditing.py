@@ -10,12 +10,13 @@ import quorumhash as qh
 from quorumhash.auditing import _first_verdicts, audit
 from quorumhash.auditreport import KINDS
 from quorumhash.cli import app
+from quorumhash.copies import same_rows
 from quorumhash.engines import open_engine
 from quorumhash.errors import ParameterError, RefusedError
-from quorumhash.evidence import pair_evidence
 from quorumhash.inspection import Inspection, find_facts, inspect_views, learn_inspector
 from quorumhash.joins import Run, find_runs, heaviest_runs, voted_offsets
 from quorumhash.judging import described_rows
+from quorumhash.pairtests import pair_evidence
 from quorumhash.partners import Homes, MatchRows, _copies, find_partners, learn_homes, learn_matching, match_views
 from quorumhash.versions import is_other_version
 
@@ -241,7 +242,7 @@ def test_codes_find_the_partners_that_all_rows_give(clean, monkeypatch):
         judge, seen = inspector.judge, inspect_views(views, inspector, facts, engine)
         matching = learn_matching(judge.trust, 0, N_ROWS)
         matches = match_views(views, judge, matching, seen.trust, engine)
-    homes = learn_homes(seen.trust[:, 0], seen.usable[:, 0], matches, 0.5)
+    homes = learn_homes(seen.trust[:, 0], seen.usable[:, 0], seen.copies[:, 0], 0.5)
     rows = np.arange(60)
     exact, odds = find_partners(matches, matching, homes, rows, 0)
     assert (np.diff(odds + homes.log_prior[exact], axis=1) <= 1e-4).all()
@@ -261,8 +262,9 @@ def test_a_copy_is_a_clue_to_the_partner_unless_copies_are_common():
     """Row 0 holds what row 1 holds; rows 2 and 3 are doubted and wait for a view, by the odds as well as row 1 does."""
 
     def homes_of(cells, trust):
-        matches = MatchRows(np.zeros((len(cells), 1)), np.zeros((len(cells), 1)), np.zeros(len(cells)), cells)
-        return learn_homes(trust, np.ones(len(cells), dtype=bool), matches, 1.0), matches
+        matches = MatchRows(np.zeros((len(cells), 1)), np.zeros((len(cells), 1)), np.zeros(len(cells)))
+        everywhere = np.ones(len(cells), dtype=bool)
+        return learn_homes(trust, everywhere, same_rows(cells, everywhere), 1.0), matches
 
     cells = np.arange(60.0)[:, None] * np.ones(3)
     cells[0] = cells[1]
@@ -308,6 +310,8 @@ def test_noise_is_surely_wrong_and_atypical_or_likely_wrong_and_absurd():
         ]
     ).T[:, :, None]
     shape = p.shape
-    seen = Inspection(np.zeros(shape, dtype=np.int8), p, trust, np.zeros(shape, dtype=bool), np.log(density))
+    seen = Inspection(
+        np.zeros(shape, dtype=np.int8), p, trust, np.zeros(shape, dtype=bool), np.log(density), np.full(shape, -1)
+    )
     found = np.array(["", *KINDS])[_first_verdicts(seen, 0.01).kinds[:, 0]]
     assert found.tolist() == ["noise", "swap", "noise", "", "", ""]

@@ -8,6 +8,7 @@ from quorumhash.coordinates import (
     N_SIGNATURE,
     coordinate_rows,
     default_n_components,
+    describe,
     learn_components,
     scaled_and_completed,
     signature_rows,
@@ -152,16 +153,34 @@ def test_a_small_feature_is_heard_in_the_signature():
     assert steps[1] == pytest.approx(steps[0], rel=0.01)
 
 
-def test_grain_is_what_the_signature_leaves_out():
+def test_grain_is_where_the_view_hardly_varies():
     X = rng.standard_normal((600, 200)) @ rng.standard_normal((200, 200))
     components = learn_components(X, 20)
-    both = np.hstack([components.signature, components.grain])
-    np.testing.assert_allclose(both.T @ both, np.eye(both.shape[1]), atol=1e-9)
+    np.testing.assert_allclose(components.grain.T @ components.grain, np.eye(components.grain.shape[1]), atol=1e-9)
     assert components.n_signature == N_SIGNATURE
     rows = signature_rows(components, scaled_and_completed(components, X))
     spreads = rows.var(axis=0)
-    assert spreads[20:N_SIGNATURE].min() > spreads[N_SIGNATURE:].max()
+    assert np.median(spreads[20:N_SIGNATURE]) > 2 * spreads[N_SIGNATURE:].max()
     assert learn_components(X[:, :10], 20).grain.shape == (10, 0)
+
+
+@pytest.mark.parametrize("n_rows", [300, 1_000])
+def test_described_rows_vary_in_the_grain_as_new_ones_do(n_rows):
+    """Along the model's own grain the rows it was learned from would hardly vary."""
+    X = rng.standard_normal((n_rows + 1_000, 200)) @ rng.standard_normal((200, 200))
+    present = np.ones(n_rows, dtype=bool)
+    present[:5] = False
+    components, signature, coordinates = describe(X[:n_rows], present, 20)
+    new = scaled_and_completed(components, X[n_rows:])
+    spreads = [part[:, N_SIGNATURE:].std(axis=0).mean() for part in (signature[5:], signature_rows(components, new))]
+    assert spreads[0] == pytest.approx(spreads[1], rel=0.1)
+    own = signature_rows(components, scaled_and_completed(components, X[:n_rows]))
+    assert own[5:][::2, N_SIGNATURE:].std(axis=0).mean() < 0.8 * spreads[1]
+    np.testing.assert_array_equal(signature[:, :N_SIGNATURE], own[:, :N_SIGNATURE])
+    np.testing.assert_array_equal(signature[6::2], own[6::2])
+    np.testing.assert_array_equal(
+        coordinates, coordinate_rows(components, scaled_and_completed(components, X[:n_rows]))
+    )
 
 
 def test_half_of_a_long_signature_is_the_view_as_it_is_and_of_one_size_with_the_rest():

@@ -1,101 +1,13 @@
-"""What speaks for and against a row: likelihood ratios against scipy, mass points, density."""
+"""What speaks against a row by itself: mass points, density."""
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, norm
 
 from quorumhash.calibration import curve_of_upper_tail, log_p_rows
-from quorumhash.coordinates import learn_components, scaled_and_completed, signature_rows
-from quorumhash.evidence import (
-    LARGEST_EVIDENCE,
-    NOWHERE,
-    density_deviations,
-    learn_pair,
-    learn_view,
-)
-from quorumhash.evidence import pair_evidence as evidence_of
+from quorumhash.coordinates import describe, scaled_and_completed, signature_rows
+from quorumhash.evidence import NOWHERE, _as_unseen, _whitened_view, density_deviations, learn_view, log_lengths
 from quorumhash.masspoints import is_mass_point, learn_mass_points
 from quorumhash.trustlearning import BULK
-
-CORRELATIONS = np.array([0.8, 0.5, 0.2, 0.0])
-
-
-def gaussian_pair(n_rows, seed=0):
-    """Two views of 4 features with known canonical correlations, each mixed by a matrix of its own."""
-    rng = np.random.default_rng(seed)
-    u, own = rng.standard_normal((2, n_rows, 4))
-    v = CORRELATIONS * u + np.sqrt(1 - CORRELATIONS**2) * own
-    turns = [np.linalg.qr(np.random.default_rng(s).standard_normal((4, 4)))[0] for s in (7, 8)]
-    return u, v, [u @ turns[0] + 1.0, v @ turns[1] - 2.0]
-
-
-def gaussian_ratio(u, v, correlations):
-    """The log of the joint normal density over the product of the two, summed over variates, by scipy."""
-    total = np.zeros(len(u))
-    for j, r in enumerate(correlations):
-        both = np.stack([u[:, j], v[:, j]], axis=1)
-        total += multivariate_normal([0, 0], [[1, r], [r, 1]]).logpdf(both)
-        total -= norm.logpdf(u[:, j]) + norm.logpdf(v[:, j])
-    return total
-
-
-def test_pair_evidence_is_the_ratio_of_normal_densities_in_the_learned_variates():
-    _, _, views = gaussian_pair(20_000)
-    pair = learn_pair(1, 0, views, [4, 4], np.ones(20_000))
-    u = views[1][:500] @ pair.left - pair.left_offset
-    v = views[0][:500] @ pair.right - pair.right_offset
-    r = pair.square / pair.product * 2
-    wanted = np.clip(gaussian_ratio(u, v, r), -LARGEST_EVIDENCE, LARGEST_EVIDENCE)
-    np.testing.assert_allclose(evidence_of(pair, views[1][:500], views[0][:500]), wanted, atol=1e-9)
-    assert pair.base == pytest.approx(-0.5 * np.log(1 - r**2).sum())
-
-
-def test_pair_evidence_is_near_that_of_the_true_model():
-    u, v, views = gaussian_pair(20_000)
-    pair = learn_pair(1, 0, views, [4, 4], np.ones(20_000))
-    found = np.zeros(4)
-    found[: len(pair.product)] = pair.square / pair.product * 2
-    np.testing.assert_allclose(found, CORRELATIONS, atol=0.03)
-    wanted = gaussian_ratio(u, v, CORRELATIONS)
-    got = evidence_of(pair, views[1], views[0])
-    assert np.sqrt(np.mean((got - wanted) ** 2)) < 0.1 * wanted.std()
-
-
-def test_matching_rows_speak_for_and_mismatched_rows_against():
-    _, _, views = gaussian_pair(5_000)
-    pair = learn_pair(1, 0, views, [4, 4], np.ones(5_000))
-    right = evidence_of(pair, views[1], views[0])
-    wrong = evidence_of(pair, views[1], np.roll(views[0], 1, axis=0))
-    assert right.mean() > 0 > wrong.mean()
-    assert np.mean(np.exp(wrong)) == pytest.approx(1, abs=0.1)  # the mean likelihood ratio under the other model
-
-
-def test_independent_views_tell_nothing():
-    """By chance alone two views of 10 and 12 features seem to tell about 10 * 12 / (2 * 400) of each other."""
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        views = [rng.standard_normal((400, 10)), rng.standard_normal((400, 12))]
-        assert learn_pair(1, 0, views, [10, 12], np.ones(400)).base < 0.3 * 10 * 12 / (2 * 400)
-
-
-def test_rows_of_no_weight_teach_nothing():
-    _, _, views = gaussian_pair(2_000)
-    weights = np.ones(2_000)
-    weights[1_500:] = 0
-    spoiled = [views[0].copy(), views[1].copy()]
-    spoiled[0][1_500:] = 1e3
-    clean = learn_pair(1, 0, [v[:1_500] for v in views], [4, 4], np.ones(1_500))
-    weighted = learn_pair(1, 0, spoiled, [4, 4], weights)
-    rows = views[1][:50], views[0][:50]
-    np.testing.assert_allclose(evidence_of(weighted, *rows), evidence_of(clean, *rows), atol=1e-8)
-
-
-def test_evidence_is_bounded_however_far_out_a_row_lies():
-    _, _, views = gaussian_pair(1_000)
-    pair = learn_pair(1, 0, views, [4, 4], np.ones(1_000))
-    far = evidence_of(pair, 1e6 * views[1], 1e6 * views[0])
-    assert np.abs(far).max() <= LARGEST_EVIDENCE
-
 
 # mass points
 
@@ -104,8 +16,12 @@ def everyone(n_rows, n_views=2):
     return np.ones((n_rows, n_views), dtype=bool)
 
 
+def learned_masses(signatures, present, empties=None):
+    return learn_mass_points(signatures, [part.shape[1] for part in signatures], present, empties)
+
+
 def crowded(signatures, present, view):
-    probes, points = learn_mass_points(signatures, present)[view]
+    probes, points = learned_masses(signatures, present)[view]
     return is_mass_point(signatures[view], probes, points)
 
 
@@ -166,14 +82,44 @@ def test_absent_rows_are_not_counted():
     present = everyone(1_000)
     present[:600, 0] = False
     signatures[0][:600] = 0.0
-    assert len(learn_mass_points(signatures, present)[0][1]) == 0
+    assert len(learned_masses(signatures, present)[0][1]) == 0
     signatures[0][600:700] = 0.0
-    assert len(learn_mass_points(signatures, present)[0][1]) > 0
+    assert len(learned_masses(signatures, present)[0][1]) > 0
 
 
 def test_a_constant_view_is_no_mass_point():
     rng = np.random.default_rng(0)
     assert not crowded([np.zeros((500, 3)), rng.standard_normal((500, 4))], everyone(500), 0).any()
+
+
+@pytest.mark.parametrize("n_values", [2, 4])
+def test_a_view_that_has_but_a_few_values_has_no_mass_points(n_values):
+    rng = np.random.default_rng(0)
+    signatures = [rng.integers(n_values, size=(1_000, 1)).astype(float), rng.standard_normal((1_000, 4))]
+    assert not crowded(signatures, everyone(1_000), 0).any()
+    signatures[0][:50] += rng.standard_normal((50, 1))  # one in twenty is something else: then they are
+    assert crowded(signatures, everyone(1_000), 0)[50:].all()
+
+
+def test_a_row_of_zeros_is_a_mass_point_before_it_was_ever_seen():
+    rng = np.random.default_rng(0)
+    signatures = [rng.standard_normal((1_000, 6)), rng.standard_normal((1_000, 4))]
+    empties = [np.full(6, -1.5), np.full(4, 2.5)]
+    for m, (probes, points) in enumerate(learned_masses(signatures, everyone(1_000), empties)):
+        np.testing.assert_array_equal(
+            is_mass_point(np.stack([empties[m], signatures[m][0]]), probes, points), [True, False]
+        )
+    signatures[0][7] = empties[0]  # one item is made of zeros, by nature it seems
+    assert len(learned_masses(signatures, everyone(1_000), empties)[0][1]) == 0
+
+
+def test_mass_points_are_known_by_the_signature_not_by_the_grain():
+    """Of copies of one row half may show another grain."""
+    rng = np.random.default_rng(0)
+    signatures = [rng.standard_normal((1_000, 9)), rng.standard_normal((1_000, 4))]
+    signatures[0][:100, :6] = 0.5
+    probes, points = learn_mass_points(signatures, [6, 4], everyone(1_000))[0]
+    np.testing.assert_array_equal(np.flatnonzero(is_mass_point(signatures[0], probes, points)), np.arange(100))
 
 
 # density
@@ -191,12 +137,10 @@ def noise_like(rows, n_rows, seed):
 
 def learned_density(rows):
     """From raw rows to deviations of any rows, every row trusted alike."""
-    components = learn_components(rows, 32)
-    signatures = signature_rows(components, scaled_and_completed(components, rows))
-    probes, points = learn_mass_points([signatures], everyone(len(rows), 1))[0]
+    components, signatures, _ = describe(rows, np.ones(len(rows), dtype=bool), 32)
+    probes, points = learn_mass_points([signatures], [components.n_signature], everyone(len(rows), 1))[0]
     usable = ~is_mass_point(signatures, probes, points)
-    view, own = learn_view(signatures, components.n_signature, np.ones(len(rows)), usable, (probes, points))
-    np.testing.assert_array_equal(own, density_deviations(view, signatures))
+    view, _ = learn_view(signatures, components.n_signature, np.ones(len(rows)), usable, (probes, points))
     return lambda new: density_deviations(view, signature_rows(components, scaled_and_completed(components, new))), view
 
 
@@ -249,3 +193,48 @@ def test_a_single_row_and_constant_rows_deviate_from_nothing():
         deviations, _ = learned_density(rows)
         assert np.isfinite(deviations(rows)).all()
         assert deviations(rows).max() < BULK[0]
+
+
+def test_lengths_of_seen_rows_are_those_by_whitening_without_them():
+    """Of 60 rows with 20 features every row shortens itself; brute force leaves each out in turn."""
+    rng = np.random.default_rng(0)
+    rows, weights = rng.standard_normal((60, 20)), rng.uniform(0.2, 1.0, 60)
+    nothing = np.zeros((20, 3)), np.empty((0, 3))
+    seen = _as_unseen(log_lengths(_whitened_view(rows, 20, weights, *nothing), rows), weights)[:, 0]
+    alone = np.empty(60)
+    for i in range(60):
+        without = _whitened_view(rows, 20, np.where(np.arange(60) == i, 0.0, weights), *nothing)
+        alone[i] = log_lengths(without, rows[i : i + 1])[0, 0]
+    plain = log_lengths(_whitened_view(rows, 20, weights, *nothing), rows)[:, 0]
+    assert np.abs(seen - alone).mean() < 0.15 * np.abs(plain - alone).mean()
+
+
+@pytest.mark.parametrize("n_features", [100, 300])
+def test_of_few_rows_new_ones_look_no_stranger_than_those_learned_from(n_features):
+    """Fewer rows than features: directions in which seen rows hardly vary are no such directions for new ones."""
+    rows = structured(1_250, 0, n_features)
+    deviations, view = learned_density(rows[:250])
+    assert (view.limits == NOWHERE).all()
+    assert np.mean(deviations(rows[250:]) > BULK[1]) < 0.03
+    assert np.mean(deviations(noise_like(rows, 500, 5)) > BULK[1]) > 0.97
+
+
+def test_rows_without_weight_are_no_cluster_of_their_own():
+    """They are the only ones that whitening has not seen."""
+    rows = np.random.default_rng(0).standard_normal((400, 120))
+    weights = np.where(np.arange(400) < 350, 1.0, 1e-6)
+    usable, nothing = np.ones(400, dtype=bool), (np.zeros((120, 3)), np.empty((0, 3)))
+    view, own = learn_view(rows, 120, weights, usable, nothing)
+    assert (view.limits == NOWHERE).all()
+    assert abs(np.median(own[350:]) - np.median(own[:350])) < 1.0
+
+
+def test_of_fewer_rows_than_columns_those_that_vary_most_are_whitened():
+    rows = np.random.default_rng(0).standard_normal((40, 100)) * np.geomspace(1, 0.01, 100)
+    weights, nothing = np.full(40, 0.9), (np.zeros((100, 3)), np.empty((0, 3)))
+    view = _whitened_view(rows, 100, weights, *nothing)
+    assert np.flatnonzero(np.abs(view.whitening).sum(axis=1)).tolist() == sorted(
+        np.argsort(-rows.var(axis=0))[: int(36 / 1.5)].tolist()
+    )
+    many = np.random.default_rng(0).standard_normal((400, 100))
+    assert np.abs(_whitened_view(many, 100, np.ones(400), *nothing).whitening).sum(axis=1).all()

@@ -433,7 +433,9 @@ def broken_parts(value):
             yield np.full_like(value, np.nan)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from ({**value, key: broken} for broken in broken_parts(item))
+            parts = list(broken_parts(item))
+            # a view may have any number of mass points: with one fewer it is another model, and whole
+            yield from ({**value, key: broken} for broken in (parts[1:] if key == "mass_points" else parts))
     elif isinstance(value, list):
         for i, item in enumerate(value):
             yield from ([*value[:i], broken, *value[i + 1 :]] for broken in broken_parts(item))

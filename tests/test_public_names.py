@@ -14,9 +14,9 @@ PUBLIC = [
     "MFHHasher", "MVLHHasher", "Matches", "MissingExtraError", "ModelFileError", "Neighbourhoods", "PCAHasher",
     "ParameterError", "QuorumHashError", "QuorumHasher", "RankWarning", "RefusedError", "RepairITQHasher",
     "RobustPCAHasher", "SSHHasher", "SpectralHasher", "StoreError", "ViewSelectHasher", "Views", "ViewsError",
-    "VoteHasher", "audit", "convert_codes", "damage", "encode_shards", "extract_features", "hamming_distances",
-    "learn_vocabulary", "load", "load_dataset", "lookup_precision", "mean_average_precision", "nearest_rows",
-    "neighbour_recall", "open_store", "precision_recall", "shards", "shared_labels", "__version__",
+    "VoteHasher", "audit", "convert_codes", "damage", "embed_texts", "encode_shards", "extract_features",
+    "hamming_distances", "learn_vocabulary", "load", "load_dataset", "lookup_precision", "mean_average_precision",
+    "nearest_rows", "neighbour_recall", "open_store", "precision_recall", "shards", "shared_labels", "__version__",
 ]  # fmt: skip
 
 

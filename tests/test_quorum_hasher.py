@@ -49,6 +49,21 @@ def test_damaged_digits(digits, truth, kind):
     assert (reliability < 0.01)[~mask].mean() < 0.03
 
 
+def test_zeros_that_fit_never_saw_are_not_believed(digits, truth):
+    """Learned from undamaged rows; then an embedding fails for some queries. It is as if the view were missing."""
+    hasher = qh.QuorumHasher(32).fit(digits.views[digits.train_rows])
+    damaged = damage_with_mask(digits.views[digits.query_rows], "zero", rate=0.3, random_state=0)
+    assert (hasher.reliability(damaged.views)[damaged.mask] == 0).all()
+    some = ~damaged.mask.all(axis=1)
+    absent = {n: np.where(damaged.mask[:, [m]], np.nan, damaged.views[n]) for m, n in enumerate(damaged.views)}
+    database = hasher.transform(digits.views[digits.database_rows])
+    found = []
+    for queries in (damaged.views[some], {name: values[some] for name, values in absent.items()}):
+        nearest = qh.nearest_rows(hamming_distances(hasher.transform(queries), database), 10)
+        found.append(qh.neighbour_recall(nearest, truth[some]))
+    assert found[0] > found[1] - 0.01
+
+
 def test_clean_digits_lose_nothing_to_the_tests(digits, truth):
     plain = quality(qh.ITQHasher(32).fit(digits.views[digits.train_rows]), digits.views, digits, truth)
     ours = quality(qh.QuorumHasher(32).fit(digits.views[digits.train_rows]), digits.views, digits, truth)

@@ -20,7 +20,7 @@ def test_changelog_names_the_version():
 def test_extras_are_those_of_the_design():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(extras) == {
-        "bench", "serve", "torch", "dask", "lancedb", "postgres", "milvus", "docs", "test", "all",
+        "bench", "serve", "torch", "embeddings", "dask", "lancedb", "postgres", "milvus", "docs", "test", "all",
     }  # fmt: skip
     assert all(name in extras["all"][0] for name in set(extras) - {"all"})
 

@@ -8,9 +8,9 @@ import pytest
 
 import quorumhash as qh
 from quorumhash.engines import open_engine
-from quorumhash.evidence import PairTest
 from quorumhash.inspection import find_facts, inspect_views, joint_trust, learn_inspector
 from quorumhash.judging import described_rows, learn_judge, repaired_rows
+from quorumhash.pairtests import PairTest
 from quorumhash.repair import joined_rows
 from quorumhash.rightsets import right_views
 from quorumhash.trust import count_votes

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from quorumhash.judging import learn_judge, repaired_rows
-from quorumhash.repair import shares_kept
+from quorumhash.judging import described_rows, learn_judge, repaired_rows
+from quorumhash.repair import joined_rows, shares_kept
 from quorumhash.trust import NO_TRUST, reliability_rows, trust_rows
 from quorumhash.trustlearning import learn_trust
 
@@ -53,6 +53,36 @@ def test_one_percent_means_about_one_percent_of_false_alarms(n_views):
     alarms = np.mean(reliability_rows(model, everyone(new), *new) < 0.01, axis=0)
     assert (alarms > 0.003).all()
     assert (alarms < 0.025).all()
+
+
+@pytest.mark.parametrize("what", ["absent", "noise", "swapped"])
+def test_a_view_is_not_suspected_because_others_are_missing_or_wrong(what):
+    """Learned from whole, undamaged items; then two views of the new ones are gone, or one is of another item."""
+    model, new = learned(generated(4_000, 5, 0)), generated(6_000, 5, 5)
+    present, whole = everyone(new), reliability_rows(model, everyone(new), *new)
+    for m in (0, 3):
+        if what == "absent":
+            present[:, m] = False
+        elif what == "noise":
+            new[m] = 30.0 * np.random.default_rng(m).standard_normal(new[m].shape)
+        elif m == 0:
+            new[m] = np.roll(new[m], 11, axis=0)
+    rest = reliability_rows(model, present, *new)[:, [1, 2, 4]]
+    assert np.mean(whole < 0.01) < 0.02
+    assert np.mean(rest < 0.01) < 0.05
+    assert np.mean(rest > 0.3) > 0.5
+    other = [part.copy() for part in new]
+    other[1] = np.roll(other[1], 5, axis=0)  # what is wrong is still found
+    assert np.mean(reliability_rows(model, present, *other)[:, 1] < 0.01) > 0.8
+
+
+def test_a_view_alone_is_suspected_by_density_only():
+    model, new = learned(generated(2_000, 3, 0)), generated(1_000, 3, 5)
+    present = np.zeros((1_000, 3), dtype=bool)
+    present[:, 1] = True
+    assert np.mean(reliability_rows(model, present, *new)[:, 1] < 0.01) < 0.02
+    new[1] = 30.0 * np.random.default_rng(1).standard_normal(new[1].shape)
+    assert np.mean(reliability_rows(model, present, *new)[:, 1] < 0.01) > 0.95
 
 
 def test_few_rows_of_wide_views_raise_no_more_false_alarms():
@@ -149,13 +179,27 @@ def test_two_sources_that_contradict_each_other_are_both_doubted_and_both_kept()
 def test_repair_leaves_two_sources_that_contradict_each_other_nearly_as_they_are():
     train = dict(zip("ab", swapped(generated(1_500, 2, 0, noise=0.3), 0.1, 1)[0], strict=True))
     here, everything = np.ones((200, 2), dtype=bool), np.ones(2)
-    judge, _, _ = learn_judge(train, np.ones((1_500, 2), dtype=bool), [0, 1])
+    judge, _ = learn_judge(train, np.ones((1_500, 2), dtype=bool), [0, 1])
     new = generated(200, 2, 2, noise=0.3)
     moved = [np.roll(new[0], 1, axis=0), new[1]]
     apart = repaired_rows(judge, everything, here, *moved)
     alone = np.hstack([repaired_rows(judge, np.eye(2)[m], here, *moved)[:, _columns(judge, m)] for m in (0, 1)])
     changes = np.linalg.norm(apart - alone, axis=1) / np.linalg.norm(alone, axis=1)
     assert np.median(changes) < 0.3
+
+
+def test_of_two_sources_neither_is_taken_for_the_wrong_one_because_it_is_the_weaker():
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((3_000, 8))
+    strong = hidden @ rng.standard_normal((8, 14)) + 0.3 * rng.standard_normal((3_000, 14))
+    weak = hidden[:, :5] @ rng.standard_normal((5, 8)) + rng.standard_normal((3_000, 8))
+    hit = rng.random(3_000) < 0.2
+    weak[hit] = weak[rng.permutation(3_000)][hit]
+    here = np.ones((3_000, 2), dtype=bool)
+    judge, _ = learn_judge({"strong": strong, "weak": weak}, here, [0, 1])
+    given = joined_rows(judge.repair, *described_rows(judge, here, strong, weak)[0])
+    repaired = repaired_rows(judge, np.ones(2), here, strong, weak)
+    assert np.isclose(repaired, given, atol=1e-6).all(axis=1)[hit].mean() > 0.95
 
 
 def _columns(judge, view):
@@ -226,3 +270,18 @@ def test_a_view_that_is_mostly_absent_still_is_judged():
     trust = trust_rows(model, everyone(new), *new)
     assert roc_auc_score(hit[:, 2], -trust[:, 2]) > 0.9
     assert roc_auc_score(hit[:, 0], -trust[:, 0]) > 0.9
+
+
+def test_a_third_of_all_pairs_swapped_are_told_apart_by_a_thousand_wide_rows():
+    """With so many columns for so few rows chance outweighs what correlation is left, unless some are left out."""
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((1_200, 10))
+    views = [
+        hidden @ rng.standard_normal((10, 120)) + rng.standard_normal((1_200, 120)) * np.linspace(0.5, 1.0, 120)
+        for _ in range(5)
+    ]
+    parts = [part @ np.linalg.svd(part - part.mean(0), full_matrices=False)[2].T for part in views]
+    moved, hit = swapped(parts, 0.36, 1)
+    trust = trust_rows(learned(moved), everyone(moved), *moved)
+    assert trust[~hit].mean() > 0.8
+    assert trust[hit].mean() < 0.3

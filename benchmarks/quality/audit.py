@@ -2,12 +2,13 @@
 
     python benchmarks/quality/audit.py [--datasets ...] [--kinds ...] [--rates ...] [--out FILE.json]
 
-The cells are those of audit.toml beside this file. Of each: recall (planted pairs of row and view that got the verdict
-of their kind) and precision (verdicts of that kind that were planted), partners, false alarms; for a shifted join its
-range. "swap" copies a random other row's view, which that row keeps; "exchange" permutes views among the rows that are
-hit, so that no copy betrays them; both are to be called swap. "model_version" turns a view and moves its mean,
-with noise of a tenth of its spread. Results are stored cell by cell, each with the commit it was run at, and a run that
-was stopped goes on.
+The cells are those of audit.toml beside this file. Of each: recall (planted pairs of row and view that got the
+verdict of their kind) and precision (verdicts of that kind that were planted; and without those on pairs that the
+undamaged views have a verdict on too: what an audit finds in real data is not planted, and not false either),
+partners, false alarms; for a shifted join its range. "swap" copies a random other row's view, which that row keeps;
+"exchange" permutes views among the rows that are hit, so that no copy betrays them; both are to be called swap.
+"model_version" turns a view and moves its mean, with noise of a tenth of its spread. Results are stored cell by cell,
+each with the commit it was run at, and a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -82,7 +83,10 @@ def other_model(values: Any, hit: Any, rng: np.random.Generator) -> Any:
     return new + 0.1 * values.std(axis=0).mean() * rng.standard_normal(new.shape)
 
 
-def verdict_figures(report: qh.AuditReport, kind: str, mask: Any, homes: Any, false_alarms: float) -> dict[str, Any]:
+def verdict_figures(
+    report: qh.AuditReport, kind: str, mask: Any, homes: Any, false_alarms: float, known: Any
+) -> dict[str, Any]:
+    """`known` (n, M): the pairs that the undamaged views have a verdict on."""
     named = report.kinds == VERDICT.get(kind, kind)
     right = named & mask
     low = (report.p_values < false_alarms) & ~mask
@@ -90,6 +94,7 @@ def verdict_figures(report: qh.AuditReport, kind: str, mask: Any, homes: Any, fa
         "planted": int(mask.sum()),
         "recall": ratio(right.sum(), mask.sum()),
         "precision": ratio(right.sum(), named.sum()),
+        "precision_of_new": ratio(right.sum(), (named & (mask | ~known)).sum()),
         "recall_any_kind": ratio(((report.kinds != "") & mask).sum(), mask.sum()),
         "false_alarms": ratio(low.sum(), (~mask & ~np.isnan(report.p_values)).sum()),
         "false_verdicts": ratio(((report.kinds != "") & ~mask).sum(), (~mask).sum()),
@@ -121,10 +126,11 @@ def measure(
     n_rows = plan["datasets"][name]
     dataset = thinned(dataset, n_rows) if n_rows else dataset
     cells = report["datasets"].setdefault(name, {})
+    found = qh.audit(dataset.views, false_alarms=plan["false_alarms"])
+    known = found.kinds != ""
     if "clean" not in cells:
-        found = qh.audit(dataset.views, false_alarms=plan["false_alarms"])
-        nothing = np.zeros(found.kinds.shape, dtype=bool)
-        cells["clean"] = verdict_figures(found, "none", nothing, nothing - 1, plan["false_alarms"])
+        nothing = np.zeros(known.shape, dtype=bool)
+        cells["clean"] = verdict_figures(found, "none", nothing, nothing - 1, plan["false_alarms"], known)
         save()
     for kind, rate in chosen:
         label = f"{kind} {rate}"
@@ -134,7 +140,7 @@ def measure(
         started = time.perf_counter()
         found = qh.audit(views, false_alarms=plan["false_alarms"])
         seconds = time.perf_counter() - started
-        cell = verdict_figures(found, kind, mask, homes, plan["false_alarms"]) | {"seconds": round(seconds, 1)}
+        cell = verdict_figures(found, kind, mask, homes, plan["false_alarms"], known) | {"seconds": round(seconds, 1)}
         cells[label] = cell | {"commit": report["provenance"]["commit"]}
         print(name, label, json.dumps(cell), flush=True)
         save()

@@ -2,6 +2,8 @@
 
 quorumhash bench report benchmarks/quality/panel.toml --results results.json
 python benchmarks/quality/panel_summary.py results.json --out benchmarks/results/panel.json
+
+With --into, results of some grids join the summary that is there: of cells that both have, the new figures count.
 """
 
 from __future__ import annotations
@@ -57,13 +59,42 @@ def standings(ratios: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def joined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The old summary with the new figures; standings are of grid main, and stay where the new one has none of it."""
+    for grid, datasets in new["grids"].items():
+        for dataset, cells in datasets.items():
+            for cell, methods in cells.items():
+                place = old["grids"].setdefault(grid, {}).setdefault(dataset, {}).setdefault(cell, {})
+                place |= methods
+    known = [*old["provenance"], *(fact for fact in new["provenance"] if fact not in old["provenance"])]
+    return old | {"provenance": known, "standings": new["standings"] if "main" in new["grids"] else old["standings"]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--into", action="store_true", help="join what --out holds already")
     given = parser.parse_args()
+    found = summary(json.loads(given.results.read_text()))
+    if given.into:
+        old = json.loads(given.out.read_text())
+        n_runs = old["runs"] + n_new(old, found)
+        found = joined(old, found) | {"runs": n_runs}
     with replacing(given.out) as file:
-        file.write((json.dumps(summary(json.loads(given.results.read_text()))) + "\n").encode())
+        file.write((json.dumps(found) + "\n").encode())
+
+
+def n_new(old: dict[str, Any], new: dict[str, Any]) -> int:
+    """Runs of the new summary in places that the old one lacks: seeds of a method in a cell."""
+    return sum(
+        next(iter(found.values()))[2]
+        for grid, datasets in new["grids"].items()
+        for dataset, cells in datasets.items()
+        for cell, methods in cells.items()
+        for method, found in methods.items()
+        if method not in old["grids"].get(grid, {}).get(dataset, {}).get(cell, {})
+    )
 
 
 if __name__ == "__main__":

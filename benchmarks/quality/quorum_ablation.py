@@ -42,8 +42,9 @@ class Believing(OneJudge):
     """Without trust: what is present is believed; missing views are still repaired."""
 
     def _judge(self, sample: Any, present: Any) -> Any:
-        judge, coordinates, trust = super()._judge(sample, present)
-        return replace(judge, trust=_believing(judge.trust)), coordinates, np.where(present, 1.0, trust)
+        judge, judged = super()._judge(sample, present)
+        believed = replace(judged, trust=np.where(present, 1.0, judged.trust))
+        return replace(judge, trust=_believing(judge.trust)), believed
 
 
 def _believing(model: TrustModel) -> TrustModel:
@@ -69,10 +70,10 @@ class Unrepaired(OneJudge):
     """Without repair: what is not believed becomes the mean of its view, whatever the others say."""
 
     def _judge(self, sample: Any, present: Any) -> Any:
-        judge, coordinates, trust = super()._judge(sample, present)
+        judge, judged = super()._judge(sample, present)
         owner = np.repeat(np.arange(len(judge.components)), np.diff(judge.repair.edges))
         alone = judge.repair.precision * (owner[:, None] == owner)
-        return replace(judge, repair=replace(judge.repair, precision=alone)), coordinates, trust
+        return replace(judge, repair=replace(judge.repair, precision=alone)), judged
 
 
 class Unrotated(OneJudge):

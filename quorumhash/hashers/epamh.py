@@ -10,7 +10,7 @@ import numpy.typing as npt
 from quorumhash.checks import check_count, check_scalings, check_shape
 from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
-from quorumhash.proximal import signs
+from quorumhash.proximal import decomposed, signs
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores, put_views, separate_rows
 from quorumhash.steps.directions import pad_columns, principal_directions
 from quorumhash.views import Views
@@ -116,7 +116,7 @@ def turns_to_common_code(
     for _ in range(n_steps):
         products, mu = engine.sum_rows(_code_by_scores, tuple(turns), *scores), []
         for m, product in enumerate(products):
-            left, values, right = np.linalg.svd(product)
+            left, values, right = decomposed(product)
             rest = n_rows * n_bits + float(squares[m]) - 2.0 * float(values.sum())
             mu.append(np.sqrt(max(rest, np.finfo(np.float64).tiny)))
             turns[m] = (left @ right).T / mu[m]

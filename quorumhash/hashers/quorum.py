@@ -19,6 +19,7 @@ from quorumhash.hashers.base import About, BaseHasher, EngineLike, walk_parts
 from quorumhash.judging import (
     JUDGE_PARTS,
     Judge,
+    Judged,
     check_judge,
     learn_judge,
     pair_distances,
@@ -172,20 +173,20 @@ class QuorumHasher(Evolving, BaseHasher):
         here = engine.take_rows(present, positions)
         refuse_rare_views(views, here)
         sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
-        self.judge_, coordinates, trust = self._judge(sample, here)
+        self.judge_, judged = self._judge(sample, here)
         linked = [[views.names[m] for m in group] for group in linked_views(self.judge_.repair)]
         self.suggested_sources_ = {"+".join(group): group for group in linked}
         classes = None if self._training_labels is None else memberships(self._training_labels)
         if classes is not None and not classes.any():
             classes = None
         if given is None:
-            believed = dict(zip(views, coordinates, strict=True)), here & (trust >= BELIEVED)
+            believed = dict(zip(views, judged.coordinates, strict=True)), here & (judged.trust >= BELIEVED)
             given = overlap_weights(neighbourhood_lift(*believed, seed=seed))
             given = self._supervised(views, given, classes, seed)
         self.view_weights_ = dict(zip(views, map(float, given), strict=True))
         weighting = learn_weighting(self.judge_, given)
         dial = self._dial(len(views), len(weighting.views) + 1)
-        repaired = repaired_coordinates(self.judge_, np.ones(len(given)), here, trust, coordinates)
+        repaired = repaired_coordinates(self.judge_, np.ones(len(given)), here, judged.trust, judged.coordinates)
         labels = None if classes is None or dial.smoothing == 0 else engine.put(classes)
         rows: dict[str, Any] = {"present": present, "labels": labels, "blocks": blocks}
         if classes is not None and labels is not None:
@@ -197,9 +198,7 @@ class QuorumHasher(Evolving, BaseHasher):
         self.nearness_ = self._nearness(placed, dial.smoothing, seed)
         self.rotation_ = self._rotation(near_rows(self.nearness_, placed), engine, seed)
 
-    def _judge(
-        self, sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_]
-    ) -> tuple[Judge, list[FloatArray], FloatArray]:
+    def _judge(self, sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_]) -> tuple[Judge, Judged]:
         return learn_judge(sample, present, source_numbers(self.sources, tuple(sample)), self.n_components)
 
     def _nearness(self, placed: FloatArray, smoothing: float, seed: int) -> Nearness | None:

@@ -22,6 +22,7 @@ from quorumhash.landmarks import sample_scaled, shared_landmarks
 from quorumhash.scaling import LARGEST_SCALED, Scaling, joined_rows, put_views
 from quorumhash.similarity import (
     collect_at_landmarks,
+    dense_graph,
     graph_bandwidth,
     nearest_landmarks,
     spread_to_rows,
@@ -70,17 +71,17 @@ def slowest_vectors(
     neighbours: tuple[Rows, Rows], n_landmarks: int, n_vectors: int, engine: Engine
 ) -> tuple[FloatArray, FloatArray]:
     """D's diagonal (L,) and W (L, r): F W are the r slowest eigenvectors of the graph, orthogonal, of mean square 1."""
-    gram, totals = engine.sum_rows(_graph_sums, *neighbours, np.eye(n_landmarks))
+    gram, totals = engine.sum_rows(_graph_sums, *neighbours, n_landmarks)
     inverse_root = np.where(totals > 0, 1.0 / np.sqrt(np.where(totals > 0, totals, 1.0)), 0.0)
     normalised = inverse_root[:, None] * gram * inverse_root
     values, vectors = graph_vectors(normalised, np.sqrt(totals), n_vectors)
     return totals, inverse_root[:, None] * vectors * np.sqrt(neighbours[0].n_rows / values)
 
 
-def _graph_sums(positions: Any, weights: Any, identity: Any) -> Any:
+def _graph_sums(positions: Any, weights: Any, n_landmarks: int) -> Any:
     """F^T F (L, L) and F^T 1 (L,) of one block; the block of F is made dense, only n x L."""
-    block = spread_to_rows(positions, weights, identity)
-    return collect_at_landmarks(positions, weights, block, block.shape[1]), block.sum(0)
+    block = dense_graph(positions, weights, n_landmarks)
+    return collect_at_landmarks(positions, weights, block, n_landmarks), block.sum(0)
 
 
 def check_joined_graph(graph: Any, table: Any, n_features: int, n_columns: int) -> None:
