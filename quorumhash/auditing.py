@@ -22,7 +22,7 @@ import numpy.typing as npt
 from quorumhash.auditreport import KINDS, AuditReport, Finding
 from quorumhash.checks import is_number
 from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed, signature_rows
-from quorumhash.copies import few_copies, right_among_copies
+from quorumhash.copies import SURELY_COPIED, owned_rows
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
 from quorumhash.expectation import SURE
@@ -51,6 +51,7 @@ from quorumhash.partners import (
     own_odds,
 )
 from quorumhash.progress import task_bar
+from quorumhash.trust import wrong_shares
 from quorumhash.versions import Version, far_from_core, find_version, in_second_cluster, learn_core
 from quorumhash.viewoptions import source_numbers
 from quorumhash.views import Views
@@ -60,7 +61,6 @@ Positions = npt.NDArray[np.int64]
 
 ATYPICAL = 0.01  # p-value of density below which a wrong view is noise: one in a hundred swaps looks like that
 ABSURD = 0.001  # the same below which more likely wrong than right is enough
-LEAST_CREDIBLE = 1e-6
 LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and another version, is looked for
 
 
@@ -135,7 +135,7 @@ def audit(
         done("what is normal")
         seen = inspect_views(given, inspector, facts, opened)
         facts, groups = _versions(given, inspector.judge, seen, false_alarms, opened, random_state)
-        facts[(facts == 0) & (_owned(inspector.judge, seen) <= 1.0 - SURE)] = FACTS.index("copy")
+        facts[(facts == 0) & (_owned(inspector.judge, seen) <= SURELY_COPIED)] = FACTS.index("copy")
         if (facts != seen.facts).any():  # what is normal is learned again without them
             inspector = inspector if model is not None else learn_inspector(given, numbers, facts, opened, random_state)
             seen = inspect_views(given, inspector, facts, opened)
@@ -164,6 +164,7 @@ def _of_model(model: Any, views: Views) -> tuple[Judge, Views]:
         raise ParameterError(
             f"model must be a fitted QuorumHasher, got {type(model).__name__}; fit one, or leave model out."
         )
+    judge = replace(judge, trust=replace(judge.trust, known=None))  # rows that hold the same view are compared here
     return judge, views.aligned(widths, type(model).__name__)
 
 
@@ -262,16 +263,11 @@ def _view_verdicts(
 
 
 def _owned(judge: Judge, seen: Inspection) -> FloatArray:
-    """The posterior (n, M) of right_among_copies; what a vote says by itself is the odds of trust without the prior."""
-    owned = np.full(seen.trust.shape, np.nan)
+    """The posterior (n, M) that a row is right among those that hold the same view, NaN where it is alone."""
     if not judge.trust.pairs:
-        return owned
-    for m, calibration in enumerate(judge.trust.calibrations):
-        trust = np.where(seen.facts[:, m] == FACTS.index("copy"), 0.0, seen.trust[:, m])
-        trust, e = np.clip(trust, LEAST_CREDIBLE, 1.0 - LEAST_CREDIBLE), calibration.wrong_share
-        odds = np.log(trust / (1.0 - trust)) - np.log((1.0 - e) / e)
-        owned[:, m] = right_among_copies(few_copies(seen.copies[:, m]), odds, e)
-    return owned
+        return np.full(seen.trust.shape, np.nan)
+    trust = np.where(seen.facts == FACTS.index("copy"), 0.0, seen.trust)
+    return owned_rows(seen.copies, trust, wrong_shares(judge.trust))
 
 
 def _runs(

@@ -63,9 +63,9 @@ def require(is_met: Any) -> None:
         raise ModelFileError("the parts of the model do not fit each other; restore the file from a copy or fit again.")
 
 
-def check_shape(array: Any, shape: tuple[int | None, ...]) -> None:
-    """Refuse what is no finite array of this shape; None stands for any length."""
-    require(isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.ndim == len(shape))
+def check_shape(array: Any, shape: tuple[int | None, ...], kind: str = "f") -> None:
+    """Refuse what is no finite array of this shape and kind of number; None stands for any length."""
+    require(isinstance(array, np.ndarray) and array.dtype.kind == kind and array.ndim == len(shape))
     require(all(wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)))
     require(np.isfinite(array).all())
 

@@ -13,27 +13,32 @@ r, the share of twins among all such groups, is learned from the groups themselv
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 MOST_COPIES = 8  # of one view that are looked at: what more rows hold is nobody's own
 FIRST_TWINS = 0.5
 N_STEPS = 50
+LEAST_CREDIBLE = 1e-6
+SURELY_COPIED = 0.05  # posterior to be right up to which a row is taken for a copy
 PRIOR_SETS = 2.0  # sets, half of them twins, that count as seen before any: few sets cannot say much
 
 
-def same_rows(cells: FloatArray, here: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """A number (n,) for every set of several rows that fall into one cell (n, c); -1 for a row alone, or not here.
+def same_rows(marks: npt.NDArray[np.int64], here: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """A number (n, M) for every set of several rows with one mark (n, M) in a view; -1 for a row alone, or not here.
 
-    >>> same_rows(np.array([[1.0], [2.0], [1.0]]), np.ones(3, dtype=bool))
+    >>> same_rows(np.array([[7], [8], [7]]), np.ones((3, 1), dtype=bool)).ravel()
     array([ 0, -1,  0])
     """
-    groups = np.full(len(cells), -1, dtype=np.int64)
-    _, places, counts = np.unique(cells[here], axis=0, return_inverse=True, return_counts=True)
-    places = places.ravel()
-    groups[here] = np.where(counts[places] > 1, places, -1)
+    groups = np.full(marks.shape, -1, dtype=np.int64)
+    for m in range(marks.shape[1]):
+        _, places, counts = np.unique(marks[here[:, m], m], return_inverse=True, return_counts=True)
+        groups[here[:, m], m] = np.where(counts[places] > 1, places, -1)
     return groups
 
 
@@ -41,6 +46,32 @@ def few_copies(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The same without sets of more than MOST_COPIES rows."""
     counts = np.bincount(groups[groups >= 0], minlength=1)
     return np.where((groups >= 0) & (counts[groups.clip(0)] <= MOST_COPIES), groups, -1)
+
+
+def without_copies(
+    judged: Callable[[Flags], FloatArray], usable: Flags, groups: npt.NDArray[np.int64], wrong_shares: FloatArray
+) -> FloatArray:
+    """Trust (n, M) with what is surely a copy taken out; `judged` gives trust by the views it may use."""
+    trust = judged(usable)
+    left = usable & ~(owned_rows(groups, trust, wrong_shares) <= SURELY_COPIED)
+    return trust if (left == usable).all() else judged(left)
+
+
+def owned_rows(groups: npt.NDArray[np.int64], trust: FloatArray, wrong_shares: FloatArray) -> FloatArray:
+    """The posterior (n, M) of `right_among_copies` for every view, by the trust (n, M) in rows taken one by one."""
+    ratios = vote_ratios(trust, wrong_shares)
+    columns = [right_among_copies(few_copies(groups[:, m]), ratios[:, m], e) for m, e in enumerate(wrong_shares)]
+    return np.stack(columns, axis=1)
+
+
+def vote_ratios(trust: FloatArray, wrong_shares: FloatArray) -> FloatArray:
+    """What the votes on rows say by themselves: the log odds of trust (n, M) without the prior, a share of wrong rows.
+
+    >>> vote_ratios(np.array([[0.9, 0.9]]), np.array([0.1, 0.5])).round(1)
+    array([[0. , 2.2]])
+    """
+    trust = np.clip(trust, LEAST_CREDIBLE, 1.0 - LEAST_CREDIBLE)
+    return np.asarray(np.log(trust / (1.0 - trust)) - np.log((1.0 - wrong_shares) / wrong_shares))
 
 
 def right_among_copies(groups: npt.NDArray[np.int64], log_ratios: FloatArray, wrong_share: float) -> FloatArray:
@@ -55,21 +86,45 @@ def right_among_copies(groups: npt.NDArray[np.int64], log_ratios: FloatArray, wr
     rows = np.flatnonzero(groups >= 0)
     if not len(rows):
         return right
-    _, places, sizes = np.unique(groups[rows], return_inverse=True, return_counts=True)
-    ratios = log_ratios[rows]
+    places, sizes, together, apart = _hypotheses(groups[rows], log_ratios[rows], wrong_share)
+    twins = _twins(together, apart)
+    all_right = _share(np.log(twins) + together, np.log1p(-twins) + apart)
+    only_this = np.exp(log_ratios[rows] + np.log((1.0 - wrong_share) / sizes)[places] - apart[places])
+    right[rows] = all_right[places] + (1.0 - all_right[places]) * only_this
+    return right
+
+
+def twins_among_copies(groups: npt.NDArray[np.int64], log_ratios: FloatArray, wrong_share: float) -> float:
+    """r, the share of sets of which all rows are right.
+
+    >>> round(twins_among_copies(np.repeat(np.arange(98), 2), np.full(196, 9.0), 0.1), 2)
+    0.99
+    """
+    rows = np.flatnonzero(groups >= 0)
+    if not len(rows):
+        return FIRST_TWINS
+    return _twins(*_hypotheses(groups[rows], log_ratios[rows], wrong_share)[2:])
+
+
+def _hypotheses(
+    groups: npt.NDArray[np.int64], ratios: FloatArray, wrong_share: float
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], FloatArray, FloatArray]:
+    """The set (n,) of every row; of every set its size, the log of prod e^a_i, and that of the other two together."""
+    _, places, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     together = np.bincount(places, weights=ratios)
     highest = np.full(len(sizes), -np.inf)
     np.maximum.at(highest, places, ratios)
     alone = highest + np.log(np.bincount(places, weights=np.exp(ratios - highest[places])))  # log of sum e^a_j
-    apart = np.logaddexp(alone + np.log((1.0 - wrong_share) / sizes), np.log(wrong_share))
+    apart: FloatArray = np.logaddexp(alone + np.log((1.0 - wrong_share) / sizes), np.log(wrong_share))
+    return places, sizes, together.astype(np.float64), apart
+
+
+def _twins(together: FloatArray, apart: FloatArray) -> float:
     twins = FIRST_TWINS
     for _ in range(N_STEPS):
         all_right = _share(np.log(twins) + together, np.log1p(-twins) + apart)
-        twins = (float(all_right.sum()) + FIRST_TWINS * PRIOR_SETS) / (len(sizes) + PRIOR_SETS)
-    all_right = _share(np.log(twins) + together, np.log1p(-twins) + apart)
-    only_this = np.exp(ratios + np.log((1.0 - wrong_share) / sizes)[places] - apart[places])
-    right[rows] = all_right[places] + (1.0 - all_right[places]) * only_this
-    return right
+        twins = (float(all_right.sum()) + FIRST_TWINS * PRIOR_SETS) / (len(together) + PRIOR_SETS)
+    return twins
 
 
 def _share(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from quorumhash.calibration import Curve
 from quorumhash.checks import check_shape, require
 from quorumhash.coordinates import Components, robust_scaling
-from quorumhash.judging import Judge, described_rows
+from quorumhash.judging import Judge, signatures_of
 from quorumhash.scaling import Scaling
 from quorumhash.trust import p_value_rows, votes_rows
 
@@ -89,7 +89,7 @@ def moved_judge(judge: Judge, stream: Stream) -> Judge:
 
 def streamed_rows(judge: Judge, stream: Stream, present: Any, *blocks: Any) -> FloatArray:
     """Reliability (n, M) of one block, by a judge whose centres and votes follow the stream."""
-    signatures = described_rows(moved_judge(judge, stream), present, *blocks)[1]
+    signatures = signatures_of(moved_judge(judge, stream), present, *blocks)
     votes, mass = votes_rows(judge.trust, present, *signatures)
     start = first_stream(judge)
     votes = (votes - stream.middles) / stream.ranges * start.ranges + start.middles
@@ -121,7 +121,7 @@ def _centre(block: Any) -> FloatArray:
 
 def _vote_quartiles(judge: Judge, present: npt.NDArray[np.bool_], blocks: Sequence[Any]) -> FloatArray:
     """Quartiles (M, 3) of the votes on rows that are there and no mass points; NaN where they are few."""
-    votes, mass = votes_rows(judge.trust, present, *described_rows(judge, present, *blocks)[1])
+    votes, mass = votes_rows(judge.trust, present, *signatures_of(judge, present, *blocks))
     usable = present & ~mass
     return np.array(
         [

@@ -23,11 +23,11 @@ from quorumhash.calibration import FEWEST_ROWS
 from quorumhash.checks import require
 from quorumhash.coordinates import Components, default_n_components, describe, empty_signature
 from quorumhash.errors import ParameterError, RefusedError, ViewsError
-from quorumhash.judging import TRUST_ROWS, Judge, check_judge, described_rows, repaired_rows
+from quorumhash.judging import Judge, check_judge, described_rows, repaired_rows
 from quorumhash.landmarks import SAMPLE_ROWS
 from quorumhash.repair import extend_repair
 from quorumhash.trust import TrustModel, trust_rows
-from quorumhash.trustlearning import learn_trust
+from quorumhash.trustlearning import learn_trust, with_known
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
@@ -106,10 +106,9 @@ def _extended_trust(
     """The tests so far, and those of the new view and of its pairs; a source of its own."""
     sources = (*model.sources, 1 + max(model.sources))
     widths, empties = [c.n_signature for c in components], [empty_signature(c) for c in components]
-    some = slice(None, None, -(-len(present) // TRUST_ROWS))
-    learned = learn_trust([part[some] for part in signatures], widths, present[some], sources, empties)
+    learned = learn_trust(signatures, widths, present, sources, empties)
     newest = len(model.views)
-    return TrustModel(
+    extended = TrustModel(
         (*model.views, learned.views[-1]),
         (*model.pairs, *(pair for pair in learned.pairs if pair.first == newest)),
         model.kin,
@@ -119,6 +118,7 @@ def _extended_trust(
         np.append(model.log_odds, learned.log_odds[-1]),
         (*model.densities, learned.densities[-1]),
     )
+    return with_known(extended, signatures, present)
 
 
 def evolved_rows(judge: Judge, evolved: Judge, limits: Any, present: Any, *blocks: Any) -> Any:

@@ -20,14 +20,13 @@ from quorumhash.copies import same_rows
 from quorumhash.engines import Engine
 from quorumhash.errors import RefusedError
 from quorumhash.expectation import SURE
-from quorumhash.judging import TRUST_ROWS, Judge, described_rows, learn_judge
+from quorumhash.judging import Judge, learn_judge, signatures_of
 from quorumhash.landmarks import sample_positions
-from quorumhash.masspoints import grid_cells
 from quorumhash.repair import learn_repair
 from quorumhash.rightsets import belief_rows, knows_sets
 from quorumhash.scaling import put_views
-from quorumhash.trust import TrustModel, examined_rows, trust_rows
-from quorumhash.trustlearning import cross_fitted
+from quorumhash.trust import TrustModel, examined_rows, mark_rows, trust_rows
+from quorumhash.trustlearning import TRUST_ROWS, cross_fitted
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
@@ -124,7 +123,8 @@ def learn_inspector(
     signatures = judged.signatures
     widths = [components.n_signature for components in judge.components]
     some = slice(None, None, -(-len(present) // TRUST_ROWS))
-    model, tests = cross_fitted(judge.trust, [part[some] for part in signatures], widths, present[some])
+    unknowing = replace(judge.trust, known=None)  # an audit compares all rows that hold the same view (copies.py)
+    model, tests = cross_fitted(unknowing, [part[some] for part in signatures], widths, present[some])
     trust = trust_rows(model, present, *signatures)
     for fold, test in enumerate(tests):
         rows = np.arange(len(present))[some][fold :: len(tests)]
@@ -143,18 +143,16 @@ def inspect_views(views: Views, inspector: Inspector, facts: npt.NDArray[np.int8
         blocks = [None if few.matrix(name) is None else np.asarray(few[name]) for name in few]
         for part, held in zip(parts, _inspected_rows(judge, present[rows], *blocks), strict=True):
             part[rows] = held
-    p_values, trust, mass, density, *cells = parts
+    p_values, trust, mass, density, marks = parts
     p_values[facts > FACTS.index("missing")] = 0.0
     own = (present & ~mass) | (facts == FACTS.index("copy"))
-    copies = np.stack([same_rows(part, own[:, m]) for m, part in enumerate(cells)], axis=1)
-    return Inspection(facts, p_values, trust, mass & present, density, copies)
+    return Inspection(facts, p_values, trust, mass & present, density, same_rows(marks, own))
 
 
 def _inspected_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, ...]:
-    """What examined_rows says of one block, and for every view the cells (n, 3) that copies share."""
-    signatures = described_rows(judge, present, *blocks)[1]
-    cells = [grid_cells(rows, view.probes) for rows, view in zip(signatures, judge.trust.views, strict=True)]
-    return *examined_rows(judge.trust, present, *signatures), *cells
+    """What examined_rows says of one block, and the marks (n, M) that copies share."""
+    signatures = signatures_of(judge, present, *blocks)
+    return *examined_rows(judge.trust, present, *signatures), mark_rows(judge.trust, signatures)
 
 
 def joint_trust(views: Views, inspector: Inspector, seen: Inspection) -> FloatArray:
@@ -181,5 +179,5 @@ def _joint_rows(views: Views, judge: Judge, usable: Flags) -> FloatArray:
     if not len(usable):
         return np.empty(usable.shape)
     blocks = [None if views.matrix(name) is None else np.asarray(views[name], dtype=np.float64) for name in views]
-    signatures = described_rows(judge, usable, *blocks)[1]
+    signatures = signatures_of(judge, usable, *blocks)
     return np.where(usable, belief_rows(judge.trust, usable, *signatures), 0.0)

@@ -5,8 +5,8 @@ Learned on the host, on one seeded sample of rows; applied to any rows, stored o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,18 +25,28 @@ from quorumhash.coordinates import (
     scaled_and_completed,
     signature_rows,
 )
+from quorumhash.engines import Engine, Rows
 from quorumhash.engines.threads import run_together
 from quorumhash.expectation import SURE, expected_rows
+from quorumhash.knownrows import learn_known
 from quorumhash.progress import stage
 from quorumhash.repair import RepairModel, check_repair, learn_repair, repair_rows, shares_kept
 from quorumhash.rightsets import belief_rows, knows_sets
-from quorumhash.trust import NO_TRUST, TRUST_PARTS, TrustModel, check_trust, reliability_rows, trust_rows
+from quorumhash.trust import (
+    NO_TRUST,
+    TRUST_PARTS,
+    TrustModel,
+    check_trust,
+    mark_rows,
+    mass_rows,
+    reliability_rows,
+    trust_rows,
+    wrong_shares,
+)
 from quorumhash.trustlearning import learn_trust
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
-
-TRUST_ROWS = 5_000  # of the sample teach trust: its tests are learned three times over, and again for every fold
 
 
 @dataclass(frozen=True)
@@ -70,9 +80,8 @@ def learn_judge(
     with stage("describing views", len(parts), "views") as done:
         components, signatures, coordinates = zip(*run_together(described, range(len(parts)), done), strict=True)
     widths = [c.n_signature for c in components]
-    some = slice(None, None, -(-len(present) // TRUST_ROWS))
     empties = [empty_signature(c) for c in components]
-    trust_model = learn_trust([part[some] for part in signatures], widths, present[some], sources, empties)
+    trust_model = learn_trust(signatures, widths, present, sources, empties)
     trust = _judged(trust_model, present, *signatures)
     judge = Judge(components, trust_model, learn_repair(coordinates, trust))
     return judge, Judged(list(signatures), list(coordinates), trust)
@@ -80,17 +89,42 @@ def learn_judge(
 
 def described_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[list[Any], list[Any]]:
     """Coordinates and signatures of every view for one block; zero where a view is absent."""
+    described = [
+        (coordinate_rows(components, values), signature_rows(components, values))
+        for components, values in zip(judge.components, _completed_views(judge, present, *blocks), strict=True)
+    ]
+    return [coordinates for coordinates, _ in described], [signatures for _, signatures in described]
+
+
+def signatures_of(judge: Judge, present: Any, *blocks: Any) -> list[Any]:
+    """The signatures alone: all that judging needs."""
+    completed = _completed_views(judge, present, *blocks)
+    return [signature_rows(components, values) for components, values in zip(judge.components, completed, strict=True)]
+
+
+def _completed_views(judge: Judge, present: Any, *blocks: Any) -> Iterator[Any]:
     xp = array_namespace(present)
-    coordinates, signatures = [], []
     for components, block in zip(judge.components, blocks, strict=True):
         if block is None:
             shape = present.shape[0], components.directions.shape[0]
-            values = xp.zeros(shape, dtype=xp.float64, device=device(present))
+            yield xp.zeros(shape, dtype=xp.float64, device=device(present))
         else:
-            values = scaled_and_completed(components, block)
-        coordinates.append(coordinate_rows(components, values))
-        signatures.append(signature_rows(components, values))
-    return coordinates, signatures
+            yield scaled_and_completed(components, block)
+
+
+def knowing_all(judge: Judge, present: Rows, blocks: Sequence[Rows | None], engine: Engine) -> Judge:
+    """The judge with what all rows hold, not those of the sample alone."""
+    found = engine.map_rows(_held_rows, judge, present, *blocks)
+    usable, marks, trust = (np.asarray(engine.get(part)) for part in found)
+    known = learn_known(marks, usable, trust, wrong_shares(judge.trust))
+    return replace(judge, trust=replace(judge.trust, known=known))
+
+
+def _held_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any]:
+    """Of one block, (n, M) each: views that count, the marks by which they are known again, and trust."""
+    signatures = signatures_of(judge, present, *blocks)
+    usable = present & ~mass_rows(judge.trust, signatures)
+    return usable, mark_rows(judge.trust, signatures), trust_rows(judge.trust, present, *signatures)
 
 
 def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
@@ -139,7 +173,7 @@ def pair_distances(judge: Judge, views: Views, pairs: npt.NDArray[np.int64]) -> 
 
 def judged_rows(judge: Judge, present: Any, *blocks: Any) -> Any:
     """Reliability (n, M) of one block."""
-    return reliability_rows(judge.trust, present, *described_rows(judge, present, *blocks)[1])
+    return reliability_rows(judge.trust, present, *signatures_of(judge, present, *blocks))
 
 
 def check_judge(judge: Any, widths: Sequence[int]) -> None:

@@ -29,7 +29,7 @@ from quorumhash.copies import MOST_COPIES, few_copies
 from quorumhash.engines import Engine
 from quorumhash.index.hamming import HammingIndex
 from quorumhash.inspection import Inspector
-from quorumhash.judging import Judge, described_rows
+from quorumhash.judging import Judge, signatures_of
 from quorumhash.scaling import put_views
 from quorumhash.trust import TrustModel
 from quorumhash.views import Views
@@ -129,7 +129,7 @@ def own_odds(
 
 def _matched_rows(judge: Judge, matching: Matching, trust: Any, *blocks: Any) -> tuple[Any, Any, Any]:
     xp = array_namespace(trust)
-    signatures = described_rows(judge, trust, *blocks)[1]
+    signatures = signatures_of(judge, trust, *blocks)
     own = signatures[matching.view]
     u = xp.concat([own[:, : part.shape[0]] @ part for part in matching.left], axis=1) - matching.left_offset
     others = [signatures[n][:, : part.shape[0]] @ part for n, part in zip(matching.others, matching.right, strict=True)]

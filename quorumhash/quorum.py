@@ -2,7 +2,7 @@
 
     Z (n, q)   repaired coordinates of the weighted views, side by side
     F (n, L)   ties to landmarks: one graph per weighted view and one of all together, k landmarks a row and graph
-    A = [Z, F] everything an item is described by;  H = A^T A: one pass over the rows gives all that follows
+    A = [Z, F] everything an item is described by;  H = A^T A: sums over a sample of rows give all that follows
     T (L, q)   what landmarks say of an item: averages of Z over the items tied to them, averaged again
     Y = (1 - g) Z + g F T,  g the dial: 0 keeps distances (neighbours), 1 brings items of a kind together (groups)
 
@@ -11,7 +11,7 @@ The dimensions are the principal components of Y with their variances kept, as m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, is_number, require
 from quorumhash.classes import MOST_KEPT, TOLD, Told, class_table, learn_guess
-from quorumhash.engines import Engine
+from quorumhash.engines import Engine, Rows
 from quorumhash.judging import Judge, repaired_rows
 from quorumhash.kernelspace import ViewGraph
 from quorumhash.landmarks import distinct_rows, k_means_together
@@ -70,14 +70,24 @@ class Dial:
 
 
 @dataclass(frozen=True)
+class Labels:
+    """What labels are learned from: the judge, presence and views of all rows, their classes, and some rows at hand."""
+
+    judge: Judge
+    present: Rows
+    blocks: Sequence[Rows | None]
+    classes: Rows
+    told: Told
+
+
+@dataclass(frozen=True)
 class Moments:
-    """Sums over all rows: of A (a,), A^T A (a, a), F^T [labels, is labelled] (L, c + 1); q columns of A are Z."""
+    """Sums over rows: of A (a,), and A^T A (a, a); q columns of A are Z."""
 
     n_rows: int
     n_columns: int
     sums: FloatArray
     gram: FloatArray
-    at_landmarks: FloatArray
 
     def variance(self, maps: FloatArray) -> float:
         """Of all columns of A @ maps together."""
@@ -106,35 +116,27 @@ def graph_spans(weighting: Weighting) -> list[slice]:
 
 
 def learn_encoder(
-    judge: Judge, weighting: Weighting, sample: FloatArray, dial: Dial, rows: Mapping[str, Any], engine: Engine,
-    seed: int, n_dimensions: int,
+    weighting: Weighting, sample: FloatArray, dial: Dial, engine: Engine, seed: int, n_dimensions: int,
+    labels: Labels | None = None,
 ) -> Encoder:  # fmt: skip
-    """Learn graphs on a repaired sample (s, all q), then the dimensions in one pass over all rows.
-
-    `rows`: "present" and "labels" as Rows, "blocks" the views' Rows in order; "told" some labelled items, with labels.
-    """
-    has_labels = rows["labels"] is not None
-    graphs = (
-        learn_graphs(weighted_rows(weighting, sample), weighting, dial, seed)
-        if (dial.smoothing > 0 or has_labels)
-        else ()
-    )
-    everyone = np.ones(len(judge.components))
-    sums, gram, at_landmarks = engine.sum_rows(
-        moment_rows, judge, weighting, graphs, everyone, rows["present"], rows["labels"], *rows["blocks"]
-    )
-    n_rows, n_columns = rows["present"].n_rows, graph_spans(weighting)[-1].stop
-    moments = Moments(n_rows, n_columns, sums, gram, at_landmarks)
+    """Learn graphs, then dimensions, from the repaired rows (s, all q) of a sample; labels are those of all rows."""
+    rows = weighted_rows(weighting, sample)
+    graphs = learn_graphs(rows, weighting, dial, seed) if dial.smoothing > 0 or labels is not None else ()
+    sums, gram = engine.sum_rows(moment_rows, weighting, graphs, engine.put(rows))
+    moments = Moments(len(rows), rows.shape[1], sums, gram)
     smoothed = _smoothed_maps(moments, graphs, dial.n_steps)
-    maps = (
-        _told_maps(moments, smoothed, graphs, weighting, rows["told"], dial)
-        if has_labels
-        else _mixed(smoothed, dial.smoothing)
-    )
-    directions, offset = principal_map(maps, sums, gram, n_rows, n_dimensions)
+    if labels is None:
+        maps = _mixed(smoothed, dial.smoothing)
+    else:
+        everyone = np.ones(len(labels.judge.components))
+        at_landmarks = engine.sum_rows(
+            label_rows, labels.judge, weighting, graphs, everyone, labels.present, labels.classes, *labels.blocks
+        )
+        maps = _told_maps(moments, at_landmarks, smoothed, graphs, weighting, labels.told, dial)
+    directions, offset = principal_map(maps, sums, gram, len(rows), n_dimensions)
     cuts = np.cumsum([len(graph.landmarks) for graph in graphs])[:-1]
-    tables = tuple(np.split(directions[n_columns:], cuts)) if graphs else ()
-    return Encoder(weighting, graphs, directions[:n_columns], tables, offset)
+    tables = tuple(np.split(directions[rows.shape[1] :], cuts)) if graphs else ()
+    return Encoder(weighting, graphs, directions[: rows.shape[1]], tables, offset)
 
 
 def learn_graphs(rows: FloatArray, weighting: Weighting, dial: Dial, seed: int) -> tuple[ViewGraph, ...]:
@@ -159,17 +161,8 @@ def tie_rows(graphs: Sequence[ViewGraph], weighting: Weighting, rows: Any) -> li
     return ties
 
 
-def moment_rows(
-    judge: Judge,
-    weighting: Weighting,
-    graphs: tuple[ViewGraph, ...],
-    limits: Any,
-    present: Any,
-    labels: Any,
-    *blocks: Any,
-) -> Any:
-    """Of one block: the sum of A (a,), H = A^T A (a, a), F^T [labels, is labelled] (L, c + 1); labels may be None."""
-    rows = weighted_rows(weighting, repaired_rows(judge, limits, present, *blocks))
+def moment_rows(weighting: Weighting, graphs: tuple[ViewGraph, ...], rows: Any) -> tuple[Any, Any]:
+    """Of one block of weighted rows: the sum of A (a,), and H = A^T A (a, a)."""
     xp = array_namespace(rows)
     ties = tie_rows(graphs, weighting, rows)
     sizes = [graph.landmarks.shape[0] for graph in graphs]
@@ -180,13 +173,24 @@ def moment_rows(
             [collect_at_landmarks(*tie, everything, size) for tie, size in zip(ties, sizes, strict=True)], axis=0
         )
         gram = xp.concat([xp.concat([gram, lower[:, : rows.shape[1]].T], axis=1), lower], axis=0)
-    if labels is None:
-        nothing = xp.zeros((0, 0), dtype=rows.dtype, device=device(rows))
-        return xp.sum(everything, axis=0), gram, nothing
-    labels = xp.astype(labels, rows.dtype)
-    shown = xp.concat([labels, xp.astype(xp.any(labels != 0, axis=1, keepdims=True), rows.dtype)], axis=1)
-    at_landmarks = [collect_at_landmarks(*tie, shown, size) for tie, size in zip(ties, sizes, strict=True)]
-    return xp.sum(everything, axis=0), gram, xp.concat(at_landmarks, axis=0)
+    return xp.sum(everything, axis=0), gram
+
+
+def label_rows(
+    judge: Judge, weighting: Weighting, graphs: tuple[ViewGraph, ...], limits: Any, present: Any, labels: Any,
+    *blocks: Any,
+) -> Any:  # fmt: skip
+    """F^T [labels, is labelled] (L, c + 1) of one block."""
+    xp = array_namespace(present)
+    (shown,) = xp.nonzero(xp.any(labels != 0, axis=1))
+    parts = [None if block is None else block[shown] for block in blocks]
+    rows = weighted_rows(weighting, repaired_rows(judge, limits, present[shown], *parts))
+    labels = xp.astype(labels[shown], rows.dtype)
+    labels = xp.concat([labels, xp.ones((shown.shape[0], 1), dtype=rows.dtype, device=device(rows))], axis=1)
+    ties = tie_rows(graphs, weighting, rows)
+    sizes = [graph.landmarks.shape[0] for graph in graphs]
+    collected = [collect_at_landmarks(*tie, labels, size) for tie, size in zip(ties, sizes, strict=True)]
+    return xp.concat(collected, axis=0)
 
 
 def _shares(graphs: Sequence[ViewGraph]) -> FloatArray:
@@ -213,8 +217,9 @@ def _mixed(smoothed: FloatArray, smoothing: float) -> FloatArray:
 
 
 def _told_maps(
-    moments: Moments, smoothed: FloatArray, graphs: Sequence[ViewGraph], weighting: Weighting, told: Told, dial: Dial
-) -> FloatArray:
+    moments: Moments, at_landmarks: FloatArray, smoothed: FloatArray, graphs: Sequence[ViewGraph],
+    weighting: Weighting, told: Told, dial: Dial,
+) -> FloatArray:  # fmt: skip
     """Y with what labels say (classes.py): coordinates smoothed less, and the classes guessed near and far."""
     q = moments.n_columns
     ties = tie_rows(graphs, weighting, weighted_rows(weighting, told.repaired))
@@ -222,7 +227,7 @@ def _told_maps(
     rows = sum(spread_to_rows(*tie, table) for tie, table in zip(ties, tables, strict=True))
     guess = learn_guess(np.asarray(rows), told.classes, moments.variance(smoothed))
     near = np.zeros((len(smoothed), told.classes.shape[1]))
-    near[q:] = _shares(graphs)[:, None] * class_table(moments.gram[q:, q:], moments.at_landmarks)
+    near[q:] = _shares(graphs)[:, None] * class_table(moments.gram[q:, q:], at_landmarks)
     maps = _mixed(smoothed, dial.smoothing * (1.0 - min(guess.correlation, MOST_KEPT)))
     share = TOLD * guess.correlation**2 * moments.variance(maps) / 2
     both = [part * np.sqrt(share / max(moments.variance(part), 1e-300)) for part in (near, smoothed @ guess.slopes)]

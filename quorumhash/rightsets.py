@@ -41,7 +41,7 @@ def belief_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
     if not knows_sets(model):
         return trust_rows(model, present, *signatures)
     usable = present & ~mass_rows(model, signatures)
-    doubts, evidence = doubt_rows(model, *signatures), gather_evidence(model, signatures)
+    doubts, evidence = doubt_rows(model, usable, *signatures), gather_evidence(model, signatures)
     return right_views(model, usable, doubts, evidence).clip(NO_TRUST, None)
 
 

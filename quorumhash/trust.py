@@ -9,8 +9,9 @@ vouch for each other:
     w_m = sigmoid(a_m s_m + b_m + d_m + log((1 - e_m) / e_m)),   repeated, from the view's own evidence alone
 
 e_m is the share of wrong rows in view m; a_m, b_m turn the vote into honest log odds (calibration.py); d_m <= 0 is the
-log p-value of the row's density where it is below DOUBTFUL. A mass point is not believed whatever the others say, and
-has no vote. Two sources alone cannot say which of them is wrong: both lose trust alike, and repair.py keeps what it has
+log p-value of the row's density where it is below DOUBTFUL, and what it tells that an item of fit holds the same view
+(knownrows.py). A mass point is not believed whatever the others say, and has no vote. Two sources alone cannot say
+which of them is wrong, unless one is known to be another item's: both lose trust alike, and repair.py keeps what it has
 where it believes nothing. How the model is learned: trustlearning.py.
 """
 
@@ -27,7 +28,8 @@ from array_api_compat import array_namespace
 from quorumhash.calibration import Calibration, Curve, check_calibration, check_curve, log_p_rows
 from quorumhash.checks import check_shape, require
 from quorumhash.evidence import ViewTests, check_view, density_deviations
-from quorumhash.masspoints import is_mass_point
+from quorumhash.knownrows import KNOWN_PARTS, KnownRows, check_known, known_doubts, row_marks
+from quorumhash.masspoints import grid_cells, is_mass_point
 from quorumhash.pairtests import LARGEST_EVIDENCE, PairTest, check_pair, pair_evidence
 
 FloatArray = npt.NDArray[np.float64]
@@ -36,6 +38,7 @@ N_VOTES = 8
 FIRST_TRUST, NO_TRUST = 0.8, 1e-3
 ALL_HERE = 1.0 - 1e-9  # share of a vote that is left, up to rounding
 DOUBTFUL = 0.01  # p-value of density below which it speaks against a row
+RULED_OUT = 1e-4  # the same below which a row teaches nothing
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,37 @@ class TrustModel:
     slopes: FloatArray  # (M,) of the calibrations
     log_odds: FloatArray  # (M,)
     densities: tuple[Curve, ...]  # log p-values of density
+    known: KnownRows | None = None  # what the items of fit hold
 
 
-def doubt_rows(model: TrustModel, *signatures: Any) -> Any:
-    """What density says against each row, (n, M): 0, or how far its log p-value falls below that of a doubtful row."""
+def wrong_shares(model: TrustModel) -> FloatArray:
+    """e (M,), the share of wrong rows in every view."""
+    return np.array([calibration.wrong_share for calibration in model.calibrations])
+
+
+def doubt_rows(model: TrustModel, usable: Any, *signatures: Any) -> Any:
+    """What density and known views say against each row, (n, M), 0 or less; `usable` views are there and no masses."""
     tests = zip(model.views, signatures, strict=True)
-    return doubts_of(model.densities, [density_deviations(view, rows) for view, rows in tests])
+    doubts = doubts_of(model.densities, [density_deviations(view, rows) for view, rows in tests])
+    if model.known is None:
+        return doubts
+    return doubts + known_doubts(model.known, model.sources, usable, mark_rows(model, signatures))
+
+
+def mark_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
+    """Marks (n, M) by which the views of a row are known again."""
+    marks = [row_marks(grid_cells(rows, view.probes)) for view, rows in zip(model.views, signatures, strict=True)]
+    return array_namespace(marks[0]).stack(marks, axis=1)
 
 
 def doubts_of(densities: Sequence[Curve], deviations: Sequence[Any]) -> Any:
-    """The same from the density deviations (n,) of every view."""
-    return (_log_p_columns(densities, deviations) - float(np.log(DOUBTFUL))).clip(-30.0, 0.0)
+    """What density says, (n, M), from the deviations (n,) of every view: how far log p falls below a doubtful row's."""
+    return (_log_p_columns(densities, deviations) - float(np.log(DOUBTFUL))).clip(-8.0, 0.0)
+
+
+def is_ruled_out(doubts: Any) -> Any:
+    """Whether density alone rules a row out, where this is what it says against it."""
+    return doubts < float(np.log(RULED_OUT / DOUBTFUL))
 
 
 def _log_p_columns(curves: Sequence[Curve], deviations: Sequence[Any]) -> Any:
@@ -107,7 +130,7 @@ def count_votes(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any
             rows[a], rows[b] = rows[a] + link * own[b], rows[b] + link * own[a]
         votes = xp.stack(rows, axis=0) + doubts / slopes
         trust = 1.0 / (1.0 + xp.exp(-(votes * slopes + log_odds).clip(-30.0, 30.0)))
-        voters = free * trust
+        voters = 0.5 * (voters + free * trust)  # by half: else views that contradict each other go to and fro
     votes, trust = (xp.stack([part[m] for m in range(n_views)], axis=1) for part in (votes, trust))
     return xp.where(out, NO_TRUST, trust), votes
 
@@ -139,7 +162,7 @@ def evened_votes(model: TrustModel, out: Any, doubts: Any, trust: Any, votes: An
 
 def _judged(model: TrustModel, present: Any, signatures: Sequence[Any]) -> tuple[Any, Any, Any]:
     mass = mass_rows(model, signatures)
-    out, doubts = ~present | mass, doubt_rows(model, *signatures)
+    out, doubts = ~present | mass, doubt_rows(model, present & ~mass, *signatures)
     trust, votes = count_votes(model, out, doubts, gather_evidence(model, signatures))
     return trust, evened_votes(model, out, doubts, trust, votes), mass
 
@@ -147,7 +170,7 @@ def _judged(model: TrustModel, present: Any, signatures: Sequence[Any]) -> tuple
 def trust_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
     """The posterior (n, M) that each view of each row is right; NO_TRUST where it is absent or a mass point."""
     out = ~present | mass_rows(model, signatures)
-    return count_votes(model, out, doubt_rows(model, *signatures), gather_evidence(model, signatures))[0]
+    return count_votes(model, out, doubt_rows(model, ~out, *signatures), gather_evidence(model, signatures))[0]
 
 
 def votes_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any]:
@@ -198,6 +221,8 @@ def check_trust(model: Any, signatures: Sequence[tuple[int, int]]) -> None:
     for calibration, curve in zip(model.calibrations, model.densities, strict=True):
         check_calibration(calibration)
         check_curve(curve)
+    if model.known is not None:
+        check_known(model.known, n_views)
 
 
-TRUST_PARTS = (TrustModel, ViewTests, PairTest, Calibration, Curve)
+TRUST_PARTS = (TrustModel, ViewTests, PairTest, Calibration, Curve, *KNOWN_PARTS)

@@ -16,22 +16,29 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.calibration import FEWEST_ROWS, Calibration, Curve, calibrate, curve_of_upper_tail
+from quorumhash.copies import same_rows, without_copies
 from quorumhash.engines.threads import run_together
 from quorumhash.evidence import density_deviations, learn_view
-from quorumhash.masspoints import is_mass_point, learn_mass_points
-from quorumhash.pairtests import PairTest, learn_pair, odds_of_variates, pair_variates, separations, with_shares
+from quorumhash.knownrows import learn_known, row_marks
+from quorumhash.masspoints import grid_cells, is_mass_point, learn_mass_points
+from quorumhash.mismatches import real_and_fake_votes
+from quorumhash.pairtests import PairTest, learn_pair, separations, with_shares
 from quorumhash.progress import Done, stage
 from quorumhash.trust import (
     DOUBTFUL,
     FIRST_TRUST,
     NO_TRUST,
     TrustModel,
-    count_votes,
     doubts_of,
-    evened_votes,
     examined_rows,
+    is_ruled_out,
+    mark_rows,
+    mass_rows,
     trust_rows,
+    wrong_shares,
 )
+
+TRUST_ROWS = 5_000  # of the sample teach trust: its tests are learned three times over, and again for every fold
 
 FloatArray = npt.NDArray[np.float64]
 Presence = npt.NDArray[np.bool_]
@@ -42,7 +49,6 @@ FEWEST_HELD_OUT, HELD_OUT_PER_COLUMN = 1_000, 10  # rows from which on folds tea
 N_HELD_OUT, N_HELD_OUT_ROUNDS = 10, 2  # folds and rounds of cross_fitted
 BULK = (1.0, 4.0)  # robust deviations between which the tail of a view's density is measured
 UNTRUSTED = 0.05  # trust below which a row that is not dense is noise
-RULED_OUT = 1e-4  # p-value of density below which a row teaches nothing
 
 
 @dataclass(frozen=True)
@@ -60,34 +66,73 @@ def learn_trust(
     signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Presence, sources: Sequence[int],
     empties: Sequence[FloatArray] | None = None,
 ) -> TrustModel:  # fmt: skip
-    """Learn from a sample; `sources` is the source of every view, `empties` how a row of zeros looks in each."""
-    n_views = len(signatures)
-    masses = learn_mass_points(signatures, n_signature, present, empties)
-    shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(signatures, masses, strict=True)], axis=1)
-    sample = TrustSample(list(signatures), list(n_signature), present, present & ~shared, masses)
+    """Learn from a sample; `sources` is the source of every view, `empties` how a row of zeros looks in each.
+
+    Every so many of the rows teach the tests (TRUST_ROWS), all of them are what is known of items.
+    """
+    taught = slice(None, None, -(-len(present) // TRUST_ROWS))
+    some, here, n_views = [part[taught] for part in signatures], present[taught], len(signatures)
+    masses = learn_mass_points(some, n_signature, here, empties)
+    shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(some, masses, strict=True)], axis=1)
+    sample = TrustSample(some, list(n_signature), here, here & ~shared, masses)
     tails = (curve_of_upper_tail(np.empty(0), BULK),) * n_views
     model = _with_calibrations(
         TrustModel((), (), (), tuple(sources), (), np.empty(0), np.empty(0), tails), [Calibration()] * n_views
     )
-    if len(present) < FEWEST_ROWS:
+    if len(here) < FEWEST_ROWS:
         return _believing(model, sample)
     trust = np.where(sample.usable, FIRST_TRUST, NO_TRUST)
     folds = _folds(sample)
-    everyone, taught = np.ones(len(present), dtype=bool), [~inside for inside in folds]
-    is_held_out = len(present) >= max(FEWEST_HELD_OUT, HELD_OUT_PER_COLUMN * max(n_signature))
-    asked = taught if is_held_out else [everyone, *taught]
+    everyone, without = np.ones(len(here), dtype=bool), [~inside for inside in folds]
+    is_held_out = len(here) >= max(FEWEST_HELD_OUT, HELD_OUT_PER_COLUMN * max(n_signature))
+    asked = without if is_held_out else [everyone, *without]
+    marks = np.stack([row_marks(grid_cells(part, probes)) for part, (probes, _) in zip(some, masses, strict=True)], 1)
+    copies = same_rows(marks, sample.usable)
     with stage("learning whom to trust", N_ROUNDS * len(asked) + (N_ROUNDS + 2) * N_FOLDS + 1) as done:
         for _ in range(N_ROUNDS):
             tests, _ = _learn_tests(model, sample, trust, asked, done)
             model = _calibrated(tests[0], sample, tests[-N_FOLDS:], done)
             if is_held_out:
-                trust, _ = _held_out_rows(_with_odds(tests, model), folds, present, signatures)
+                judged = partial(_held_out_trust, _with_odds(tests, model), folds, some)
             else:
-                trust = trust_rows(model, present, *signatures)
-        (model, *tests), _ = _learn_tests(model, sample, trust, [everyone, *taught], done)
+                judged = partial(_trust_of, model, some)
+            trust = without_copies(judged, sample.usable, copies, wrong_shares(model))
+        (model, *tests), _ = _learn_tests(model, sample, trust, [everyone, *without], done)
         last = _calibrated(model, sample, tests, done)
     curves = [new.curve for new in last.calibrations]  # counted with the odds that are kept
-    return _with_calibrations(model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)])
+    model = _with_calibrations(
+        model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)]
+    )
+    return with_known(model, signatures, present, _with_odds(tests, model)) if model.pairs else model
+
+
+def with_known(
+    model: TrustModel, signatures: Sequence[FloatArray], present: Presence, tests: Sequence[TrustModel] = ()
+) -> TrustModel:
+    """The model with what the items of a sample hold; `tests` judge, fold by fold, the rows that have taught them."""
+    step, rows = -(-len(present) // TRUST_ROWS), np.arange(len(present))
+    folds = [rows % (step * len(tests)) == step * fold for fold in range(len(tests))]
+
+    def judged(usable: Presence) -> FloatArray:
+        trust = _trust_of(model, signatures, usable)
+        held_out = _held_out_trust(tests, folds, signatures, usable)
+        return np.where((rows % step == 0)[:, None], held_out, trust) if tests else trust
+
+    marks, shares = mark_rows(model, signatures), wrong_shares(model)
+    usable = present & ~mass_rows(model, signatures)
+    trust = without_copies(judged, usable, same_rows(marks, usable), shares)
+    return replace(model, known=learn_known(marks, usable, trust, shares))
+
+
+def _trust_of(model: TrustModel, signatures: Sequence[FloatArray], usable: Presence) -> FloatArray:
+    trust: FloatArray = trust_rows(model, usable, *signatures)
+    return trust
+
+
+def _held_out_trust(
+    tests: Sequence[TrustModel], folds: Sequence[Presence], signatures: Sequence[FloatArray], usable: Presence
+) -> FloatArray:
+    return _held_out_rows(tests, folds, usable, signatures)[0]
 
 
 def _with_odds(tests: Sequence[TrustModel], model: TrustModel) -> list[TrustModel]:
@@ -129,7 +174,7 @@ def _held_out_rows(
     tests: Sequence[TrustModel], folds: Sequence[Presence], present: Presence, signatures: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Trust (s, M) and log p-value of density (s, M) by tests that have not seen the row."""
-    trust, density = np.empty(present.shape), np.empty(present.shape)
+    trust, density = np.zeros(present.shape), np.zeros(present.shape)
     for inside, test in zip(folds, tests, strict=True):
         _, trust[inside], _, density[inside] = examined_rows(
             test, present[inside], *(part[inside] for part in signatures)
@@ -202,7 +247,7 @@ def _separations(
 
 def _ruled_out(model: TrustModel, deviations: Sequence[FloatArray]) -> Presence:
     """Which rows (n, M) density alone rules out."""
-    far: Presence = doubts_of(model.densities, deviations) < np.log(RULED_OUT / DOUBTFUL)
+    far: Presence = is_ruled_out(doubts_of(model.densities, deviations))
     return far
 
 
@@ -232,7 +277,7 @@ def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustMod
     def counted(fold: int) -> FloatArray:
         inside = folds[fold]
         doubts = doubts_of(densities, list(deviations[inside].T))
-        return _real_and_fake_votes(tests[fold], held_out[fold], ~sample.usable[inside], doubts)
+        return real_and_fake_votes(tests[fold], held_out[fold], ~sample.usable[inside], doubts)
 
     for inside, of_fold in zip(folds, run_together(counted, range(len(folds)), done), strict=True):
         votes[:, inside] = of_fold
@@ -246,45 +291,3 @@ def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustMod
         slope, log_odds = (float(np.mean([getattr(c, part) for c in found])) for part in ("slope", "log_odds"))
         found = [replace(c, slope=slope, log_odds=log_odds) for c in found]  # or the view judged worse is taken for it
     return _with_calibrations(model, found)
-
-
-def _real_and_fake_votes(model: TrustModel, parts: list[FloatArray], out: Presence, doubts: FloatArray) -> FloatArray:
-    """Votes on rows as they are, and on rows with a view taken from another row, then both evened: (4, n, M).
-
-    NaN where ruled out. Mismatches come in two kinds, by turns: a view moved with its whole source, and one alone.
-    """
-    shift = 1 + len(out) // 3
-    pairs = (*model.pairs, *model.kin)
-    moved_parts = [np.roll(part, shift, axis=0) for part in parts]
-    evidence = [_pair_and_moved(pair, parts, moved_parts) for pair in pairs]
-    far = doubts < np.log(RULED_OUT / DOUBTFUL)
-    votes = np.full((4, *out.shape), np.nan)
-    votes[::2] = _both_votes(model, out, doubts, [odds for odds, _, _ in evidence])
-    votes[::2, out | far] = np.nan
-    for m in range(out.shape[1]):
-        kin = [n for n, source in enumerate(model.sources) if source == model.sources[m]]
-        for start, moved in enumerate((kin, [m])):
-            if start == 0 or len(kin) > 1:  # a view that is its whole source: both kinds are one
-                gone, doubt = out.copy(), doubts.copy()
-                gone[:, moved], doubt[:, moved] = np.roll(out[:, moved], shift, 0), np.roll(doubts[:, moved], shift, 0)
-                odds = [
-                    of[0] if (p.first in moved) == (p.second in moved) else of[1 if p.first in moved else 2]
-                    for p, of in zip(pairs, evidence, strict=True)
-                ]
-                found = _both_votes(model, gone, doubt, odds)[:, :, m]
-                found[:, gone[:, m] | np.roll(far[:, m], shift)] = np.nan
-            votes[1::2, start::2, m] = found[:, start::2]
-    return votes
-
-
-def _both_votes(model: TrustModel, out: Presence, doubts: FloatArray, odds: Sequence[FloatArray]) -> FloatArray:
-    """Votes as they are, and evened, (2, n, M)."""
-    trust, votes = count_votes(model, out, doubts, odds)
-    return np.stack([votes, evened_votes(model, out, doubts, trust, votes)])
-
-
-def _pair_and_moved(pair: PairTest, parts: Sequence[FloatArray], moved: Sequence[FloatArray]) -> list[FloatArray]:
-    """Log odds (n,) of a pair on rows as they are, with its first view moved, and with its second moved."""
-    u, v = pair_variates(pair, parts[pair.first], parts[pair.second])
-    moved_u, moved_v = pair_variates(pair, moved[pair.first], moved[pair.second])
-    return [odds_of_variates(pair, *variates) for variates in ((u, v), (moved_u, v), (u, moved_v))]

@@ -50,14 +50,15 @@ LEVELS = [
     },
     {
         "calibration", "consensus", "coordinates", "evidence", "features.visual_words", "hashers.epamh",
-        "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "nearness", "pairtests", "repair",
-        "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
+        "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "knownrows", "nearness", "pairtests",
+        "repair", "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {
         "encoding", "expectation", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh",
         "hashers.mfh", "hashers.ssh", "steps.bounds", "steps.centredkernels", "steps.classgraph", "steps.joinedgraph",
         "trust", "versions",
     },
+    {"mismatches"},
     {
         "features", "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
         "hashers.view_select", "rightsets", "steps.kernelridge", "steps.neighbourhood", "steps.subspace",

@@ -261,20 +261,20 @@ def test_copies_are_rows_with_the_same_number():
 def test_a_copy_is_a_clue_to_the_partner_unless_copies_are_common():
     """Row 0 holds what row 1 holds; rows 2 and 3 are doubted and wait for a view, by the odds as well as row 1 does."""
 
-    def homes_of(cells, trust):
-        matches = MatchRows(np.zeros((len(cells), 1)), np.zeros((len(cells), 1)), np.zeros(len(cells)))
-        everywhere = np.ones(len(cells), dtype=bool)
-        return learn_homes(trust, everywhere, same_rows(cells, everywhere), 1.0), matches
+    def homes_of(marks, trust):
+        matches = MatchRows(np.zeros((len(marks), 1)), np.zeros((len(marks), 1)), np.zeros(len(marks)))
+        everywhere = np.ones((len(marks), 1), dtype=bool)
+        return learn_homes(trust, everywhere[:, 0], same_rows(marks[:, None], everywhere)[:, 0], 1.0), matches
 
-    cells = np.arange(60.0)[:, None] * np.ones(3)
-    cells[0] = cells[1]
+    marks = np.arange(60)
+    marks[0] = marks[1]
     trust = np.full(60, 0.99)
     trust[[0, 2, 3]] = 0.01
-    rare, matches = homes_of(cells, trust)
+    rare, matches = homes_of(marks, trust)
     assert rare.copied == pytest.approx(np.log(60))
     assert find_partners(matches, None, rare, np.array([0]), 0)[0][0, 0] == 1
-    cells[10:59:2] = cells[11:60:2]  # most rows are there twice, and believed
-    assert homes_of(cells, trust)[0].copied < 0.3
+    marks[10:59:2] = marks[11:60:2]  # most rows are there twice, and believed
+    assert homes_of(marks, trust)[0].copied < 0.3
 
 
 def test_runs_are_the_segments_of_the_largest_sum():

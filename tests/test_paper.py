@@ -133,3 +133,12 @@ def test_a_grid_run_alone_keeps_the_results_of_the_others(smoke):
     assert kept
     assert after["planned"] == before["planned"]
     path.write_text(json.dumps(before))
+
+
+def test_one_method_can_be_asked_for_alone():
+    panel = read_panel(ROOT / "benchmarks" / "paper" / "cifar10.toml", SMOKE)
+    cells = panel.only(["table1"], ["quorum", "itq"]).cells
+    assert {(cell.grid, cell.method) for cell in cells} == {("table1", "quorum"), ("table1", "itq")}
+    assert panel.only(None).cells == panel.cells
+    done = CliRunner().invoke(bench, ["paper", str(EXPERIMENTS[0]), "--method", "nobody", "--stored"])
+    assert "a method must be one of" in str(done.exception)

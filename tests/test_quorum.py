@@ -11,8 +11,10 @@ from quorumhash.judging import learn_judge, repaired_rows
 from quorumhash.kernelspace import put_presence
 from quorumhash.quorum import (
     Dial,
+    Labels,
     Moments,
     graph_spans,
+    label_rows,
     learn_encoder,
     learn_weighting,
     moment_rows,
@@ -51,13 +53,12 @@ def repaired(views, judge):
 def encode(views, judge, weighting, repaired, smoothing, n_steps=2, labels=None, n_dimensions=1000, block_rows=64):
     dial = Dial(smoothing, n_steps, 20, 3)
     with ThreadsEngine(2, block_rows) as engine:
-        rows = {
-            "present": put_presence(views, engine),
-            "labels": None if labels is None else engine.put(memberships(labels)),
-            "blocks": put_views(views, engine),
-            "told": None if labels is None else Told(repaired[labels >= 0], memberships(labels)[labels >= 0]),
-        }
-        return learn_encoder(judge, weighting, repaired, dial, rows, engine, 0, n_dimensions)
+        given = None
+        if labels is not None:
+            told = Told(repaired[labels >= 0], memberships(labels)[labels >= 0])
+            rows = put_presence(views, engine), put_views(views, engine), engine.put(memberships(labels))
+            given = Labels(judge, *rows, told)
+        return learn_encoder(weighting, repaired, dial, engine, 0, n_dimensions, given)
 
 
 def dense_ties(encoder, rows):
@@ -93,12 +94,25 @@ def test_sums_over_blocks_are_the_dense_products(views, judge, weighting, repair
     rows = weighted_rows(weighting, repaired)
     everything = np.hstack([rows, *dense_ties(encoder, rows)])
     with ThreadsEngine(2, 40) as engine:
-        sums, gram, _ = engine.sum_rows(
-            moment_rows, judge, weighting, encoder.graphs, np.ones(4), put_presence(views, engine), None,
-            *put_views(views, engine),
-        )  # fmt: skip
+        sums, gram = engine.sum_rows(moment_rows, weighting, encoder.graphs, engine.put(rows))
     np.testing.assert_allclose(sums, everything.sum(0), atol=1e-5)  # distances are float32
     np.testing.assert_allclose(gram, everything.T @ everything, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_labels_collected_at_landmarks_are_the_dense_product(views, judge, weighting, repaired, n_classes):
+    """Rows without a label have no say, and blocks without a labelled row bring nothing."""
+    encoder, rng = encode(views, judge, weighting, repaired, 1.0), np.random.default_rng(0)
+    classes = np.zeros((N_ROWS, n_classes))
+    classes[rng.permutation(100)[:30], rng.integers(n_classes, size=30)] = 1.0
+    with ThreadsEngine(2, 40) as engine:
+        at_landmarks = engine.sum_rows(
+            label_rows, judge, weighting, encoder.graphs, np.ones(4), put_presence(views, engine), engine.put(classes),
+            *put_views(views, engine),
+        )  # fmt: skip
+    ties = np.hstack(dense_ties(encoder, weighted_rows(weighting, repaired)))
+    wanted = ties.T @ np.hstack([classes, classes.any(axis=1, keepdims=True)])
+    np.testing.assert_allclose(at_landmarks, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 4])
@@ -157,5 +171,5 @@ def test_labels_that_foretell_nothing_change_nothing(views, judge, weighting, re
 def test_variance_is_that_of_the_mapped_rows():
     rng = np.random.default_rng(0)
     everything, maps = 1.0 + rng.standard_normal((30, 5)), rng.standard_normal((5, 3))
-    moments = Moments(30, 5, everything.sum(axis=0), everything.T @ everything, np.zeros((0, 0)))
+    moments = Moments(30, 5, everything.sum(axis=0), everything.T @ everything)
     assert moments.variance(maps) == pytest.approx((everything @ maps).var(axis=0).sum())

@@ -57,15 +57,14 @@ def test_the_posterior_is_the_sum_over_all_sets(sources):
         assert np.allclose(found[i], having / total)
 
 
-def test_two_right_of_four_are_told_from_two_wrong_where_the_vote_cannot():
+def test_two_right_of_four_are_told_from_two_wrong():
+    """The vote finds them too, by half steps: in whole ones all lose their say together."""
     model = model_of(4, np.full(4, 1.4), np.full(4, 0.3), np.ones((4, 4, 2)))
     evidence = [np.array([9.0 if (pair.first, pair.second) == (1, 0) else -20.0]) for pair in model.pairs]
     usable, doubts = np.ones((1, 4), dtype=bool), np.zeros((1, 4))
-    by_vote = count_votes(model, ~usable, doubts, evidence)[0][0]
-    assert np.ptp(by_vote) < 0.2, by_vote
-    by_sets = right_views(model, usable, doubts, evidence)[0]
-    assert by_sets[:2].min() > 0.9, by_sets
-    assert by_sets[2:].max() < 0.1
+    for found in (right_views(model, usable, doubts, evidence)[0], count_votes(model, ~usable, doubts, evidence)[0][0]):
+        assert found[:2].min() > 0.9, found
+        assert found[2:].max() < 0.1
 
 
 def swapped_views(seed=0, n_rows=600, n_views=4, rate=0.2):
@@ -101,7 +100,7 @@ def test_sets_know_more_than_the_vote(seed):
     given, _, mask = swapped_views(seed)
     views, inspector, seen = inspected(given, [0, 1, 2, 3])
     found = joint_trust(views, inspector, seen)
-    assert log_loss(found, mask) < 0.9 * log_loss(seen.trust, mask)
+    assert log_loss(found, mask) < log_loss(seen.trust, mask)
 
 
 def test_of_two_sources_with_several_views_the_vote_decides():

@@ -9,9 +9,10 @@ With --into, results of some grids join the summary that is there: of cells that
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from quorumhash.atomic import replacing
@@ -21,9 +22,13 @@ METRICS = (
     "false_alarms", "fit_seconds", "bytes_per_item",
 )  # fmt: skip
 
+OWN = ("quorum, neighbours", "quorum, groups")
+NO_RIVALS = ("quorum", "float", "oracle", "chance")  # how names begin
+COMPARED = ("map", "recall_10", "recall_100")
+
 
 def summary(results: dict[str, Any]) -> dict[str, Any]:
-    """Figures as [mean, spread, seeds, weights] in nested tables; what was run on what stays beside them."""
+    """Figures as [mean, spread, seeds, weights] in nested tables, own ones with the values of every seed."""
     grids: dict[str, Any] = {}
     for figure in results["figures"]:
         if figure["metric"] not in METRICS:
@@ -31,24 +36,26 @@ def summary(results: dict[str, Any]) -> dict[str, Any]:
         cell = f"{figure['damage']} {figure['rate']:g} {figure['where']} {figure['n_bits']}"
         place = grids.setdefault(figure["grid"], {}).setdefault(figure["dataset"], {}).setdefault(cell, {})
         numbers = [round(figure["mean"], 4), round(figure["spread"], 4), figure["n_seeds"], figure["weights"]]
+        if figure["method"].startswith(OWN) and figure["metric"] in COMPARED:
+            numbers.append([round(value, 4) for value in figure["values"]])
         place.setdefault(figure["method"], {})[figure["metric"]] = numbers
     kept = ("title", "runs", "planned", "provenance")
-    return {key: results[key] for key in kept} | {"standings": standings(results["ratios"]), "grids": grids}
+    return {key: results[key] for key in kept} | {"standings": standings(grids), "grids": grids}
 
 
-def standings(ratios: list[dict[str, Any]]) -> dict[str, Any]:
-    """Own methods over the best rival of every damaged cell: by cell, the worst, the geometric mean.
+def standings(grids: dict[str, Any]) -> dict[str, Any]:
+    """Own methods over the best rival of every damaged cell: by cell, the worst, their geometric mean.
 
     Where all views of a source are wrong together, the row that was told the sources counts.
     """
     cells: dict[str, dict[str, tuple[float, str]]] = {}
-    for row in ratios:
-        place, method = row["place"], row["place"]["method"]
-        is_told = method.endswith(", told the sources")
-        if place["damage"] == "clean" or (place["grid"], is_told) not in (("main", False), ("sources", True)):
-            continue
-        key = f"{method.removesuffix(', told the sources')} {row['metric']}"
-        cells.setdefault(key, {})[f"{place['dataset']} {place['damage']}"] = round(row["ratio"], 4), row["rival"]
+    for grid, told in (("main", ""), ("sources", ", told the sources")):
+        for dataset, found in grids.get(grid, {}).items():
+            for cell, methods in found.items():
+                damage = cell.split()[0]
+                for own, metric in itertools.product(OWN, COMPARED) if damage != "clean" else ():
+                    if ratios := ratios_to_rivals(methods, own + told, metric):
+                        cells.setdefault(f"{own} {metric}", {})[f"{dataset} {damage}"] = min(ratios)
     return {
         key: {
             "geometric_mean": round(geometric_mean([ratio for ratio, _ in found.values()]), 4),
@@ -59,15 +66,31 @@ def standings(ratios: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def ratios_to_rivals(methods: dict[str, Any], own: str, metric: str) -> list[tuple[float, str]]:
+    """Own figure over that of every rival in one cell, and whose it is.
+
+    A rival with fewer seeds, the first ones, is compared on those it has: seeds differ in how much harm they do.
+    """
+    if metric not in methods.get(own, {}):
+        return []
+    values = methods[own][metric][4]
+    rivals = {name: found[metric] for name, found in methods.items() if metric in found}
+    return [
+        (round(fmean(values[:n_seeds]) / mean, 4), name)
+        for name, (mean, _, n_seeds, *_) in rivals.items()
+        if not name.startswith(NO_RIVALS)
+    ]
+
+
 def joined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The old summary with the new figures; standings are of grid main, and stay where the new one has none of it."""
+    """The old summary with the new figures, and the standings that follow from both."""
     for grid, datasets in new["grids"].items():
         for dataset, cells in datasets.items():
             for cell, methods in cells.items():
                 place = old["grids"].setdefault(grid, {}).setdefault(dataset, {}).setdefault(cell, {})
                 place |= methods
     known = [*old["provenance"], *(fact for fact in new["provenance"] if fact not in old["provenance"])]
-    return old | {"provenance": known, "standings": new["standings"] if "main" in new["grids"] else old["standings"]}
+    return old | {"provenance": known, "standings": standings(old["grids"])}
 
 
 def main() -> None:

@@ -16,6 +16,9 @@ PanelArgument = Annotated[Path, typer.Argument(help="The benchmark's file, .toml
 QuickOption = Annotated[bool, typer.Option("--quick", help="Only what the file keeps under quick.")]
 JobsOption = Annotated[int, typer.Option("--jobs", help="Processes to share the work, and the threads, among.")]
 
+MethodOption = Annotated[
+    list[str] | None, typer.Option("--method", help="Only this method; others keep what is stored.")
+]
 SmokeOption = Annotated[bool, typer.Option("--smoke", help="A bit of everything on digits, in seconds.")]
 COPIES = {"": "panel.toml", "quick": "panel.quick.toml", "smoke": "panel.smoke.toml"}  # with the runs, by profile, so
 # that their folder can be reported on alone
@@ -42,6 +45,7 @@ def run_bench(
     quick: QuickOption = False,
     smoke: SmokeOption = False,
     grid: Annotated[list[str] | None, typer.Option("--grid", help="Only this grid; may be said again.")] = None,
+    method: MethodOption = None,
     retry: Annotated[bool, typer.Option("--retry", help="Do runs again that failed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,8 +59,7 @@ def run_bench(
     from quorumhash.bench.workbench import make_folder, run_settings
     from quorumhash.progress import task_bar
 
-    panel = read_panel(file, _profile(quick, smoke))
-    panel = panel.only(grid) if grid else panel
+    panel = read_panel(file, _profile(quick, smoke)).only(grid, method)
     folder, settings = out or panel.runs_folder(), panel.settings()
     for sentence in panel.skipped:
         note(sentence)
@@ -134,6 +137,7 @@ def paper_bench(
     ),
     html: Annotated[Path | None, typer.Option("--html", help="One page of all results that are in the folder.")] = None,
     grid: Annotated[list[str] | None, typer.Option("--grid", help="Only this grid; others keep their results.")] = None,
+    method: MethodOption = None,
     stored: Annotated[bool, typer.Option("--stored", help="Run nothing; measure what is stored.")] = False,
     jobs: JobsOption = 1,
     smoke: SmokeOption = False,
@@ -158,7 +162,7 @@ def paper_bench(
     written: list[dict[str, Any]] = []
     for path in files:
         whole = read_panel(path, _profile(False, smoke))
-        panel = whole.only(grid) if grid else whole
+        panel = whole.only(grid, method)
         settings, folder = panel.settings(), panel.runs_folder() if not smoke else results / f"{path.stem}.smoke.runs"
         if not stored:
             with task_bar(True, len(settings), path.stem) as done:
@@ -167,7 +171,7 @@ def paper_bench(
             scores = measure_panel(panel, folder, jobs, done)
         for experiment, result in paper_results(scores, whole, f"quorumhash bench paper {_shown(path)}").items():
             target = results / f"{experiment}_{path.stem}.json"
-            if grid and target.is_file():  # what other grids gave stays
+            if (grid or method) and target.is_file():  # what others gave stays
                 result = merged(json.loads(target.read_text(encoding="utf-8")), result, whole)
             with replacing(target) as file:
                 file.write((json.dumps(result, separators=(",", ":")) + "\n").encode())

@@ -73,14 +73,18 @@ class Panel:
             runs.setdefault(run_key(cell.setting), cell.setting)
         return list(runs.values())
 
-    def only(self, grids: Sequence[str]) -> Panel:
-        """The same with these grids alone."""
-        known = dict.fromkeys(cell.grid for cell in self.cells)
-        if unknown := [name for name in grids if name not in known]:
+    def only(self, grids: Sequence[str] | None, methods: Sequence[str] | None = None) -> Panel:
+        """The same with these grids and these methods alone; None and none at all: every one."""
+        kept = self._named("grid", grids), self._named("method", methods)
+        return replace(self, cells=tuple(c for c in self.cells if c.grid in kept[0] and c.method in kept[1]))
+
+    def _named(self, what: str, names: Sequence[str] | None) -> list[str]:
+        known = list(dict.fromkeys(getattr(cell, what) for cell in self.cells))
+        if unknown := [name for name in names or () if name not in known]:
             raise ParameterError(
-                f"{self.path}: a grid must be one of {', '.join(known)}, got {unknown[0]!r}; choose one."
+                f"{self.path}: a {what} must be one of {', '.join(known)}, got {unknown[0]!r}; choose one."
             )
-        return replace(self, cells=tuple(cell for cell in self.cells if cell.grid in grids))
+        return list(names) if names else known
 
     def runs_folder(self) -> Path:
         """Where runs are stored unless another folder is named: beside the file."""

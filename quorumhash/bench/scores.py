@@ -64,12 +64,13 @@ Values = dict[tuple[Place, str], dict[str, dict[int, float]]]  # place and metri
 
 
 class Figure(NamedTuple):
-    """Mean and standard deviation over seeds, and on which views."""
+    """Mean and standard deviation over seeds, on which views, and the values seed by seed."""
 
     mean: float
     spread: float
     n_seeds: int
     weights: str
+    values: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,9 @@ def _figures(values: Values) -> dict[tuple[Place, str], Figure]:
     figures = {}
     for (place, metric), lists in values.items():
         found = [
-            Figure(float(np.mean(list(v.values()))), float(np.std(list(v.values()))), len(v), weights)
-            for weights, v in lists.items()
+            Figure(float(np.mean(v)), float(np.std(v)), len(v), weights, v)
+            for weights, of_seed in lists.items()
+            for v in [tuple(of_seed[seed] for seed in sorted(of_seed))]
         ]
         sign = -1 if metric in BETTER_SMALLER else 1
         figures[place, metric] = max(found, key=lambda figure: sign * figure.mean)

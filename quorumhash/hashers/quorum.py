@@ -21,6 +21,7 @@ from quorumhash.judging import (
     Judge,
     Judged,
     check_judge,
+    knowing_all,
     learn_judge,
     pair_distances,
     repaired_coordinates,
@@ -35,6 +36,7 @@ from quorumhash.quorum import (
     ENCODER_PARTS,
     Dial,
     Encoder,
+    Labels,
     check_encoder,
     embed_rows,
     learn_encoder,
@@ -53,6 +55,7 @@ FloatArray = npt.NDArray[np.float64]
 Ending = tuple[Nearness | None, Any]  # what makes scores of dimensions: nearness, rotation (p, n_bits)
 
 MOST_LANDMARKS = 3_000  # over all graphs: their ties are one matrix
+MOST_KNOWN = 100_000  # rows whose views are all known again; of more, those of the sample
 FEWEST_DIMENSIONS = 256  # of embed, where the data have them
 
 
@@ -174,6 +177,8 @@ class QuorumHasher(Evolving, BaseHasher):
         refuse_rare_views(views, here)
         sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
         self.judge_, judged = self._judge(sample, here)
+        if len(here) < len(views) <= MOST_KNOWN:
+            self.judge_ = knowing_all(self.judge_, present, blocks, engine)
         linked = [[views.names[m] for m in group] for group in linked_views(self.judge_.repair)]
         self.suggested_sources_ = {"+".join(group): group for group in linked}
         classes = None if self._training_labels is None else memberships(self._training_labels)
@@ -187,13 +192,13 @@ class QuorumHasher(Evolving, BaseHasher):
         weighting = learn_weighting(self.judge_, given)
         dial = self._dial(len(views), len(weighting.views) + 1)
         repaired = repaired_coordinates(self.judge_, np.ones(len(given)), here, judged.trust, judged.coordinates)
-        labels = None if classes is None or dial.smoothing == 0 else engine.put(classes)
-        rows: dict[str, Any] = {"present": present, "labels": labels, "blocks": blocks}
-        if classes is not None and labels is not None:
+        labels = None
+        if classes is not None and dial.smoothing > 0:
             shown = some_labelled(classes, seed)
-            rows["told"] = Told(repaired_views(self.judge_, views[shown]), classes[shown])
+            told = Told(repaired_views(self.judge_, views[shown]), classes[shown])
+            labels = Labels(self.judge_, present, blocks, engine.put(classes), told)
         n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
-        self.encoder_ = learn_encoder(self.judge_, weighting, repaired, dial, rows, engine, seed, n_dimensions)
+        self.encoder_ = learn_encoder(weighting, repaired, dial, engine, seed, n_dimensions, labels)
         placed = placed_rows(self.encoder_, repaired)
         self.nearness_ = self._nearness(placed, dial.smoothing, seed)
         self.rotation_ = self._rotation(near_rows(self.nearness_, placed), engine, seed)
