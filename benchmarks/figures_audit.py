@@ -115,6 +115,18 @@ def _told(cell: dict[str, float]) -> str:
     return f"{cell['auc']:.2f}, {alarms}" if "auc" in cell else alarms
 
 
+def false_alarms() -> str:
+    """Alarms at 1 % over random splits: mean and its standard error, the splits with the least and the most."""
+    report, rows = results("false_alarms"), []
+    for name, cells in report["datasets"].items():
+        for kind, cell in cells.items():
+            mean, error, least, most = (f"{100 * cell[part]:.2f}" for part in ("mean", "error", "least", "most"))
+            auc = f"{cell['auc']:.3f}" if "auc" in cell else ""
+            rows.append([name, kind, str(cell["splits"]), f"{mean} ± {error} %", f"{least} to {most} %", auc])
+    header = ["data", "damage", "splits", "false alarms at 1 %", "of single splits", "AUC"]
+    return table(header, rows) + f"\n{report['what']}. `{report['command']}`\n"
+
+
 FIGURES = {
     "audit": audit,
     "audit_search": audit_search,
@@ -122,4 +134,5 @@ FIGURES = {
     "evolve": evolve,
     "cross_view": cross_view,
     "few_rows": few_rows,
+    "false_alarms": false_alarms,
 }

@@ -22,7 +22,7 @@ FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_COPIES = 8  # of one view that are looked at: what more rows hold is nobody's own
-FIRST_TWINS = 0.5
+FIRST_TWINS, MOST_TWINS = 0.5, 0.999
 N_STEPS = 50
 LEAST_CREDIBLE = 1e-6
 SURELY_COPIED = 0.05  # posterior to be right up to which a row is taken for a copy
@@ -87,7 +87,7 @@ def right_among_copies(groups: npt.NDArray[np.int64], log_ratios: FloatArray, wr
     if not len(rows):
         return right
     places, sizes, together, apart = _hypotheses(groups[rows], log_ratios[rows], wrong_share)
-    twins = _twins(together, apart)
+    twins = _twins(together, apart, wrong_share * len(groups))
     all_right = _share(np.log(twins) + together, np.log1p(-twins) + apart)
     only_this = np.exp(log_ratios[rows] + np.log((1.0 - wrong_share) / sizes)[places] - apart[places])
     right[rows] = all_right[places] + (1.0 - all_right[places]) * only_this
@@ -103,7 +103,7 @@ def twins_among_copies(groups: npt.NDArray[np.int64], log_ratios: FloatArray, wr
     rows = np.flatnonzero(groups >= 0)
     if not len(rows):
         return FIRST_TWINS
-    return _twins(*_hypotheses(groups[rows], log_ratios[rows], wrong_share)[2:])
+    return _twins(*_hypotheses(groups[rows], log_ratios[rows], wrong_share)[2:], wrong_share * len(groups))
 
 
 def _hypotheses(
@@ -119,11 +119,15 @@ def _hypotheses(
     return places, sizes, together.astype(np.float64), apart
 
 
-def _twins(together: FloatArray, apart: FloatArray) -> float:
-    twins = FIRST_TWINS
+def _twins(together: FloatArray, apart: FloatArray, n_wrong: float) -> float:
+    """r by expectation and maximisation; sets beyond the number of wrong rows are twins, whatever votes say of them.
+
+    Without that last rule equal prices would be taken for theft where no other view has anything to say of a price.
+    """
+    twins, fewest = FIRST_TWINS, min(1.0 - n_wrong / len(together), MOST_TWINS)
     for _ in range(N_STEPS):
         all_right = _share(np.log(twins) + together, np.log1p(-twins) + apart)
-        twins = (float(all_right.sum()) + FIRST_TWINS * PRIOR_SETS) / (len(together) + PRIOR_SETS)
+        twins = max((float(all_right.sum()) + FIRST_TWINS * PRIOR_SETS) / (len(together) + PRIOR_SETS), fewest)
     return twins
 
 

@@ -79,18 +79,19 @@ def _quartiles(curve: Curve) -> list[float]:
 
 
 def moved_judge(judge: Judge, stream: Stream) -> Judge:
-    """The judge with every view centred where the stream is."""
+    """The judge with every view centred where the stream is; there, views of fit are not known again."""
     moved = [
         replace(components, scaling=Scaling(centre, components.scaling.factor))
         for components, centre in zip(judge.components, stream.centres, strict=True)
     ]
-    return replace(judge, components=tuple(moved))
+    return replace(judge, components=tuple(moved), trust=replace(judge.trust, known=None))
 
 
 def streamed_rows(judge: Judge, stream: Stream, present: Any, *blocks: Any) -> FloatArray:
     """Reliability (n, M) of one block, by a judge whose centres and votes follow the stream."""
-    signatures = signatures_of(moved_judge(judge, stream), present, *blocks)
-    votes, mass = votes_rows(judge.trust, present, *signatures)
+    moved = moved_judge(judge, stream)
+    signatures = signatures_of(moved, present, *blocks)
+    votes, mass = votes_rows(moved.trust, present, *signatures)
     start = first_stream(judge)
     votes = (votes - stream.middles) / stream.ranges * start.ranges + start.middles
     return np.asarray(p_value_rows(judge.trust, present, votes, mass, *signatures))

@@ -114,7 +114,8 @@ def _completed_views(judge: Judge, present: Any, *blocks: Any) -> Iterator[Any]:
 
 def knowing_all(judge: Judge, present: Rows, blocks: Sequence[Rows | None], engine: Engine) -> Judge:
     """The judge with what all rows hold, not those of the sample alone."""
-    found = engine.map_rows(_held_rows, judge, present, *blocks)
+    unknowing = replace(judge, trust=replace(judge.trust, known=None))
+    found = engine.map_rows(_held_rows, unknowing, present, *blocks)
     usable, marks, trust = (np.asarray(engine.get(part)) for part in found)
     known = learn_known(marks, usable, trust, wrong_shares(judge.trust))
     return replace(judge, trust=replace(judge.trust, known=known))

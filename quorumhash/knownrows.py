@@ -8,7 +8,7 @@ the vote A and another item with the vote a, the odds that this one is right are
 
 Without the owner they would be e^a (1 - e) / e. The quotient of the two does not depend on a: it is the doubt that a
 known view comes with, learned once and looked up. It is for another item only: one that has a second view of the owner
-as well, of another source, is the owner itself, met again.
+as well, of another source, is the owner itself, met again, and one that has no view to compare with the owner's may be.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def row_marks(cells: Any) -> Any:
 
 
 def learn_known(marks: Integers, usable: Flags, trust: FloatArray, wrong_shares: FloatArray) -> KnownRows:
-    """From the marks (s, M) of items, where they count, and the trust in each by tests that have not seen it."""
+    """From the marks (s, M) of items, where they count, and the trust (s, M) in each, known views left out."""
     groups, ratios = same_rows(marks, usable), vote_ratios(trust, wrong_shares)
     views = []
     for m, e in enumerate(wrong_shares):
@@ -89,8 +89,9 @@ def known_doubts(known: KnownRows, sources: Sequence[int], usable: Any, marks: A
             continue
         at = xp.searchsorted(view.marks, row[:, m] + 0).clip(0, view.marks.shape[0] - 1)
         others = xp.asarray([source != sources[m] for source in sources], device=device(usable))
-        is_same = (known.items[view.owners[at]] == row) & others
-        is_other = (view.marks[at] == row[:, m]) & xp.any(usable & others, axis=1) & ~xp.any(is_same, axis=1)
+        held = known.items[view.owners[at]]
+        is_compared = xp.any(usable & others & (held != NOTHING), axis=1)
+        is_other = (view.marks[at] == row[:, m]) & is_compared & ~xp.any((held == row) & others, axis=1)
         columns.append(xp.where(is_other, view.doubts[at], 0.0))
     return xp.stack(columns, axis=1)
 

@@ -39,6 +39,7 @@ FIRST_TRUST, NO_TRUST = 0.8, 1e-3
 ALL_HERE = 1.0 - 1e-9  # share of a vote that is left, up to rounding
 DOUBTFUL = 0.01  # p-value of density below which it speaks against a row
 RULED_OUT = 1e-4  # the same below which a row teaches nothing
+DECIDED = 0.5  # trust below which a known view has decided against a row
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,15 @@ def wrong_shares(model: TrustModel) -> FloatArray:
 
 def doubt_rows(model: TrustModel, usable: Any, *signatures: Any) -> Any:
     """What density and known views say against each row, (n, M), 0 or less; `usable` views are there and no masses."""
-    tests = zip(model.views, signatures, strict=True)
-    doubts = doubts_of(model.densities, [density_deviations(view, rows) for view, rows in tests])
+    doubts = _density_doubts(model, signatures)
     if model.known is None:
         return doubts
     return doubts + known_doubts(model.known, model.sources, usable, mark_rows(model, signatures))
+
+
+def _density_doubts(model: TrustModel, signatures: Sequence[Any]) -> Any:
+    tests = zip(model.views, signatures, strict=True)
+    return doubts_of(model.densities, [density_deviations(view, rows) for view, rows in tests])
 
 
 def mark_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
@@ -161,10 +166,25 @@ def evened_votes(model: TrustModel, out: Any, doubts: Any, trust: Any, votes: An
 
 
 def _judged(model: TrustModel, present: Any, signatures: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """Trust (n, M), the votes (n, M) that p-values are read from, and which views are mass points.
+
+    Curves of p-values know nothing of known views, so those count in rows that they decide, and in no others: an item
+    of fit that comes back with one view renewed has a known view, and is believed.
+    """
     mass = mass_rows(model, signatures)
-    out, doubts = ~present | mass, doubt_rows(model, present & ~mass, *signatures)
-    trust, votes = count_votes(model, out, doubts, gather_evidence(model, signatures))
-    return trust, evened_votes(model, out, doubts, trust, votes), mass
+    out, doubts, evidence = ~present | mass, _density_doubts(model, signatures), gather_evidence(model, signatures)
+    trust, votes = _counted(model, out, doubts, evidence)
+    if model.known is None:
+        return trust, votes, mass
+    xp, known = array_namespace(votes), known_doubts(model.known, model.sources, ~out, mark_rows(model, signatures))
+    trust, told = _counted(model, out, doubts + known, evidence)
+    is_decided = xp.any((known < 0) & (trust < DECIDED), axis=1)
+    return trust, xp.where(is_decided[:, None], told, votes), mass
+
+
+def _counted(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any]) -> tuple[Any, Any]:
+    trust, votes = count_votes(model, out, doubts, evidence)
+    return trust, evened_votes(model, out, doubts, trust, votes)
 
 
 def trust_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import quorumhash as qh
-from quorumhash.copies import MOST_COPIES, few_copies, right_among_copies, same_rows, without_copies
+from quorumhash.copies import MOST_COPIES, few_copies, right_among_copies, same_rows, twins_among_copies, without_copies
 
 
 def by_the_textbook(sets, wrong_share, n_steps=200):
@@ -38,26 +38,35 @@ def by_the_textbook(sets, wrong_share, n_steps=200):
 def test_posteriors_are_those_of_all_hypotheses_written_out(seed):
     rng = np.random.default_rng(seed)
     sets = [rng.normal(0, 3, rng.integers(2, 5)) for _ in range(40)]
-    groups = np.concatenate([[number] * len(part) for number, part in enumerate(sets)] + [[-1] * 3])
-    ratios = np.concatenate([*sets, [5.0, 0.0, -5.0]])
+    groups = np.concatenate([[number] * len(part) for number, part in enumerate(sets)] + [[-1] * 600])
+    ratios = np.concatenate([*sets, rng.normal(0, 3, 600)])
     order = rng.permutation(len(groups))
     found = np.empty(len(groups))
     found[order] = right_among_copies(groups[order], ratios[order], 0.1)
     expected = list(itertools.chain(*by_the_textbook(sets, 0.1)))
-    assert found[:-3] == pytest.approx(expected, abs=1e-4)
-    assert np.isnan(found[-3:]).all()
+    assert found[:-600] == pytest.approx(expected, abs=1e-4)
+    assert np.isnan(found[-600:]).all()
 
 
 def test_the_row_that_goes_with_the_view_owns_it_unless_twins_are_common():
-    thieves = np.tile([4.0, -2.0], 50)  # one goes with it, the other rather not
+    thieves, alone = np.tile([4.0, -2.0], 50), np.full(3_000, -1)  # one goes with it, the other rather not
     pairs = np.repeat(np.arange(50), 2)
-    right = right_among_copies(pairs, thieves, 0.1)
+    right = right_among_copies(np.append(pairs, alone), np.append(thieves, 0.0 * alone), 0.1)[:100]
     assert (right[::2] > 0.95).all()
     assert (right[1::2] < 0.05).all()
     twins = np.concatenate([np.full(400, 4.0), thieves])  # two hundred pairs of which both go with it
-    right = right_among_copies(np.repeat(np.arange(250), 2), twins, 0.1)
+    pairs = np.repeat(np.arange(250), 2)
+    right = right_among_copies(np.append(pairs, alone), np.append(twins, 0.0 * alone), 0.1)[:500]
     assert (right[:400] > 0.95).all()
     assert (right[401::2] > 0.05).all()
+
+
+def test_there_are_no_more_thieves_than_wrong_rows():
+    """Four of ten prices coincide, and nothing else says anything of a price."""
+    groups = np.append(np.repeat(np.arange(200), 2), np.full(600, -1))
+    right = right_among_copies(groups, np.zeros(1_000), 0.02)
+    assert (right[:400] > 0.9).all()
+    assert twins_among_copies(groups, np.zeros(1_000), 0.02) == pytest.approx(0.9)
 
 
 def test_sets_are_rows_of_one_mark_that_are_here_and_not_too_many():

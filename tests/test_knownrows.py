@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import quorumhash as qh
 from quorumhash.copies import MOST_COPIES, twins_among_copies
+from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.errors import ModelFileError
+from quorumhash.judging import knowing_all
 from quorumhash.knownrows import MOST_STEPS, check_known, known_doubts, learn_known, row_marks
 
 EVERYWHERE = np.ones((6, 3), dtype=bool)
@@ -76,6 +78,19 @@ def test_a_view_with_nothing_beside_it_is_not_doubted():
     row = np.array([items()[2, 0], 1, 2])
     assert doubts(row, usable=(True, False, False)).tolist() == [0.0, 0.0, 0.0]
     assert doubts(row, usable=(True, True, False), sources=(0, 0, 1)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_an_owner_that_cannot_be_compared_may_be_the_item_itself():
+    """The item of fit had no second view; or the one that comes has another second view."""
+    usable = EVERYWHERE.copy()
+    usable[2, 1:] = False
+    learned = learn_known(items(), usable, np.full((6, 3), 0.99), SHARES)
+    assert known_doubts(learned, (0, 1, 2), EVERYWHERE[:1], np.array([[items()[2, 0], 1, 2]])).tolist() == [[0, 0, 0]]
+    usable[2, 1] = True
+    learned = learn_known(items(), usable, np.full((6, 3), 0.99), SHARES)
+    here, row = np.array([[True, False, True]]), np.array([[items()[2, 0], 1, 2]])
+    assert known_doubts(learned, (0, 1, 2), here, row).tolist() == [[0, 0, 0]]
+    assert known_doubts(learned, (0, 1, 2), EVERYWHERE[:1], row)[0, 0] < -1
 
 
 def test_of_several_holders_the_one_that_goes_with_it_best_is_the_owner():
@@ -194,3 +209,68 @@ def test_an_added_view_is_known_again_too():
     hasher.add_view("new", stored["picture"] @ turned, stored)
     asked = {"text": new["text"], "new": stored["picture"][:300] @ turned}
     assert np.mean(hasher.reliability(asked)[:, 2] < 0.01) > 0.8
+
+
+def alarms(hasher, views):
+    return np.mean(hasher.reliability(views) < 0.01, axis=0)
+
+
+@pytest.mark.parametrize("change", [1e-4, 1e-3, 1e-2])
+def test_an_item_of_fit_whose_text_was_renewed_is_not_suspected(thieves, change):
+    hasher, stored, _ = thieves
+    rng = np.random.default_rng(0)
+    renewed = stored | {"text": stored["text"] * (1 + change * rng.standard_normal(stored["text"].shape))}
+    assert (alarms(hasher, renewed) < 0.03).all()
+    gaps = {name: values.copy() for name, values in stored.items()}
+    gaps["text"][np.arange(1_500), rng.integers(12, size=1_500)] = np.nan
+    unaware = qh.QuorumHasher(32).fit(stored)
+    unaware.judge_ = replace(unaware.judge_, trust=replace(unaware.judge_.trust, known=None))
+    assert (alarms(hasher, gaps) <= alarms(unaware, gaps) + 0.02).all()
+
+
+def test_rounding_to_float32_raises_no_alarms(thieves):
+    hasher, stored, _ = thieves
+    assert (alarms(hasher, {name: values.astype(np.float32) for name, values in stored.items()}) < 0.03).all()
+
+
+@pytest.mark.parametrize("is_tied", [False, True])
+def test_equal_prices_are_no_theft(is_tied):
+    """A view of one number, in which rows coincide by chance, whether other views know anything of it or not."""
+    rng = np.random.default_rng(0)
+    views = shop(6_000)
+    prices = views["picture"][:, 0] if is_tied else rng.standard_normal(6_000)
+    views["price"] = np.round(20 * prices[:, None]) / 20
+    half = {name: values[:3_000] for name, values in views.items()}
+    others = {name: values[3_000:] for name, values in views.items()}
+    hasher = qh.QuorumHasher(16).fit(half)
+    assert alarms(hasher, others)[2] < 0.03
+    assert alarms(hasher, half)[2] < 0.03
+
+
+def test_following_a_stream_leaves_items_of_fit_in_peace(thieves):
+    _, stored, _ = thieves
+    hasher = qh.QuorumHasher(32).fit(stored)
+    more = shop(500, seed=3)
+    hasher.partial_fit({"text": more["text"] + 0.5})
+    assert (alarms(hasher, stored) < 0.03).all()
+    followed = hasher.reliability(stored)
+    hasher.judge_ = replace(hasher.judge_, trust=replace(hasher.judge_.trust, known=None))
+    np.testing.assert_array_equal(hasher.reliability(stored), followed)  # marks are of views where they lay in fit
+
+
+def test_what_all_rows_hold_is_learned_without_what_the_sample_says_of_its_own():
+    """Else twins of rows of the sample would be doubted before it is learned how common twins are."""
+    rng, views = np.random.default_rng(0), shop(2_000)
+    views["picture"][1_000:1_100] = views["picture"][:100]
+    views["text"][1_000:1_100] = views["text"][:100] + 0.4 * rng.standard_normal((100, 12))
+    judge = qh.QuorumHasher(16).fit({name: values[:1_000] for name, values in views.items()}).judge_
+    unknowing = replace(judge, trust=replace(judge.trust, known=None))
+    with ThreadsEngine(1, 512) as engine:
+        rows = engine.put(np.ones((2_000, 2), dtype=bool)), [engine.put(values) for values in views.values()]
+        first, second = (knowing_all(one, *rows, engine).trust.known for one in (judge, unknowing))
+    for one, other in zip(first.views, second.views, strict=True):
+        np.testing.assert_array_equal(one.doubts, other.doubts)
+
+
+def test_one_view_has_nothing_to_be_known_by():
+    assert qh.QuorumHasher(8).fit({"text": shop(11_000)["text"]}).judge_.trust.known is None

@@ -73,11 +73,12 @@ def ratios_to_rivals(methods: dict[str, Any], own: str, metric: str) -> list[tup
     """
     if metric not in methods.get(own, {}):
         return []
-    values = methods[own][metric][4]
+    mean, _, n_seeds, _, *values = methods[own][metric]
+    values = values[0] if values else [mean] * n_seeds  # a summary of before has none
     rivals = {name: found[metric] for name, found in methods.items() if metric in found}
     return [
-        (round(fmean(values[:n_seeds]) / mean, 4), name)
-        for name, (mean, _, n_seeds, *_) in rivals.items()
+        (round(fmean(values[:n_seeds]) / theirs, 4), name)
+        for name, (theirs, _, n_seeds, *_) in rivals.items()
         if not name.startswith(NO_RIVALS)
     ]
 

@@ -1,6 +1,7 @@
 """What quorum costs beside itq: seconds of fit and transform on 512 + 300 features, same engine, same run.
 
-    python benchmarks/speed/quorum_cost.py [--rows 7500 15000 30000] [--out benchmarks/results/quorum_cost.json]
+    python benchmarks/speed/quorum_cost.py [--rows 7500 15000 30000 120000 240000]
+        [--out benchmarks/results/quorum_cost.json]
 
 Synthetic rows (40 shared factors and noise), nothing damaged: no quality is claimed. The better of two runs.
 """
@@ -61,7 +62,7 @@ def measure(n_rows: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="*", default=[7500, 15000, 30000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[7500, 15000, 30000, 120000, 240000])
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     rows = [measure(n_rows) for n_rows in given.rows]

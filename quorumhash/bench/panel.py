@@ -76,7 +76,10 @@ class Panel:
     def only(self, grids: Sequence[str] | None, methods: Sequence[str] | None = None) -> Panel:
         """The same with these grids and these methods alone; None and none at all: every one."""
         kept = self._named("grid", grids), self._named("method", methods)
-        return replace(self, cells=tuple(c for c in self.cells if c.grid in kept[0] and c.method in kept[1]))
+        cells = tuple(c for c in self.cells if c.grid in kept[0] and c.method in kept[1])
+        if not cells:
+            raise ParameterError(f"{self.path}: no grid of {grids} has a method of {methods}; choose ones that meet.")
+        return replace(self, cells=cells)
 
     def _named(self, what: str, names: Sequence[str] | None) -> list[str]:
         known = list(dict.fromkeys(getattr(cell, what) for cell in self.cells))

@@ -115,7 +115,7 @@ class QuorumHasher(Evolving, BaseHasher):
 
     about = About(
         year=None,
-        fit_cost="sample once; N (d q + q^2), with smoothing N L q",
+        fit_cost="a sample of s <= 10,000 rows: s (d q + q^2), with smoothing s L q; N d q where 10,000 < N <= 100,000",
         encode_cost="d q, with smoothing L q",
         labels="optional",
         rotation="always",
@@ -177,7 +177,7 @@ class QuorumHasher(Evolving, BaseHasher):
         refuse_rare_views(views, here)
         sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
         self.judge_, judged = self._judge(sample, here)
-        if len(here) < len(views) <= MOST_KNOWN:
+        if self.judge_.trust.known is not None and len(here) < len(views) <= MOST_KNOWN:
             self.judge_ = knowing_all(self.judge_, present, blocks, engine)
         linked = [[views.names[m] for m in group] for group in linked_views(self.judge_.repair)]
         self.suggested_sources_ = {"+".join(group): group for group in linked}
