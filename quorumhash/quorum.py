@@ -2,7 +2,7 @@
 
     Z (n, q)   repaired coordinates of the weighted views, side by side
     F (n, L)   ties to landmarks: one graph per weighted view and one of all together, k landmarks a row and graph
-    A = [Z, F] everything an item is described by;  H = A^T A: sums over a sample of rows give all that follows
+    A = [Z, F] everything an item is described by;  H = A^T A: one pass over rows gives all that follows
     T (L, q)   what landmarks say of an item: averages of Z over the items tied to them, averaged again
     Y = (1 - g) Z + g F T,  g the dial: 0 keeps distances (neighbours), 1 brings items of a kind together (groups)
 
@@ -21,7 +21,7 @@ from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, is_number, require
 from quorumhash.classes import MOST_KEPT, TOLD, Told, class_table, learn_guess
-from quorumhash.engines import Engine, Rows
+from quorumhash.engines import Engine
 from quorumhash.judging import Judge, repaired_rows
 from quorumhash.kernelspace import ViewGraph
 from quorumhash.landmarks import distinct_rows, k_means_together
@@ -34,6 +34,7 @@ from quorumhash.similarity import (
     spread_to_rows,
     squared_distances,
 )
+from quorumhash.teachers import Teachers
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -67,17 +68,6 @@ class Dial:
     n_steps: int
     n_landmarks: int
     n_neighbors: int
-
-
-@dataclass(frozen=True)
-class Labels:
-    """What labels are learned from: the judge, presence and views of all rows, their classes, and some rows at hand."""
-
-    judge: Judge
-    present: Rows
-    blocks: Sequence[Rows | None]
-    classes: Rows
-    told: Told
 
 
 @dataclass(frozen=True)
@@ -116,24 +106,24 @@ def graph_spans(weighting: Weighting) -> list[slice]:
 
 
 def learn_encoder(
-    weighting: Weighting, sample: FloatArray, dial: Dial, engine: Engine, seed: int, n_dimensions: int,
-    labels: Labels | None = None,
-) -> Encoder:  # fmt: skip
-    """Learn graphs, then dimensions, from the repaired rows (s, all q) of a sample; labels are those of all rows."""
-    rows = weighted_rows(weighting, sample)
+    weighting: Weighting, teachers: Teachers, dial: Dial, engine: Engine, seed: int, n_dimensions: int
+) -> Encoder:
+    """Learn graphs from the sample, then dimensions from all items that there are."""
+    rows, items, labels = weighted_rows(weighting, teachers.sample), teachers.items, teachers.labels
     graphs = learn_graphs(rows, weighting, dial, seed) if dial.smoothing > 0 or labels is not None else ()
-    sums, gram = engine.sum_rows(moment_rows, weighting, graphs, engine.put(rows))
-    moments = Moments(len(rows), rows.shape[1], sums, gram)
+    if items is None:
+        n_rows, (sums, gram) = len(rows), engine.sum_rows(moment_rows, weighting, graphs, engine.put(rows))
+    else:
+        n_rows = items.present.n_rows
+        sums, gram = engine.sum_rows(item_moment_rows, weighting, graphs, *items.everything)
+    moments = Moments(n_rows, rows.shape[1], sums, gram)
     smoothed = _smoothed_maps(moments, graphs, dial.n_steps)
     if labels is None:
         maps = _mixed(smoothed, dial.smoothing)
     else:
-        everyone = np.ones(len(labels.judge.components))
-        at_landmarks = engine.sum_rows(
-            label_rows, labels.judge, weighting, graphs, everyone, labels.present, labels.classes, *labels.blocks
-        )
+        at_landmarks = engine.sum_rows(label_rows, weighting, graphs, labels.classes, *labels.items.everything)
         maps = _told_maps(moments, at_landmarks, smoothed, graphs, weighting, labels.told, dial)
-    directions, offset = principal_map(maps, sums, gram, len(rows), n_dimensions)
+    directions, offset = principal_map(maps, sums, gram, n_rows, n_dimensions)
     cuts = np.cumsum([len(graph.landmarks) for graph in graphs])[:-1]
     tables = tuple(np.split(directions[rows.shape[1] :], cuts)) if graphs else ()
     return Encoder(weighting, graphs, directions[: rows.shape[1]], tables, offset)
@@ -176,8 +166,15 @@ def moment_rows(weighting: Weighting, graphs: tuple[ViewGraph, ...], rows: Any) 
     return xp.sum(everything, axis=0), gram
 
 
+def item_moment_rows(
+    weighting: Weighting, graphs: tuple[ViewGraph, ...], judge: Judge, limits: Any, present: Any, *blocks: Any
+) -> tuple[Any, Any]:
+    """The same of one block of items, repaired first."""
+    return moment_rows(weighting, graphs, weighted_rows(weighting, repaired_rows(judge, limits, present, *blocks)))
+
+
 def label_rows(
-    judge: Judge, weighting: Weighting, graphs: tuple[ViewGraph, ...], limits: Any, present: Any, labels: Any,
+    weighting: Weighting, graphs: tuple[ViewGraph, ...], labels: Any, judge: Judge, limits: Any, present: Any,
     *blocks: Any,
 ) -> Any:  # fmt: skip
     """F^T [labels, is labelled] (L, c + 1) of one block."""

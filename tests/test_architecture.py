@@ -65,6 +65,7 @@ LEVELS = [
         "trustlearning",
     },
     {"datasets.picturesets", "hashers.knn_repair", "hashers.rpca", "hashers.vote", "judging", "steps.crossview"},
+    {"teachers"},
     {
         "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "drift", "evolution",
         "hashers.repair", "inspection", "quorum",

@@ -11,7 +11,6 @@ from quorumhash.judging import learn_judge, repaired_rows
 from quorumhash.kernelspace import put_presence
 from quorumhash.quorum import (
     Dial,
-    Labels,
     Moments,
     graph_spans,
     label_rows,
@@ -25,6 +24,7 @@ from quorumhash.quorum import (
 )
 from quorumhash.scaling import put_views
 from quorumhash.supervision import memberships
+from quorumhash.teachers import Items, Labels, Teachers
 
 N_ROWS = 250
 
@@ -50,15 +50,26 @@ def repaired(views, judge):
     return repaired_rows(judge, np.ones(4), np.ones((N_ROWS, 4), dtype=bool), *(views[name] for name in views))
 
 
-def encode(views, judge, weighting, repaired, smoothing, n_steps=2, labels=None, n_dimensions=1000, block_rows=64):
+def encode(
+    views,
+    judge,
+    weighting,
+    repaired,
+    smoothing,
+    n_steps=2,
+    labels=None,
+    n_dimensions=1000,
+    block_rows=64,
+    from_items=False,
+):
     dial = Dial(smoothing, n_steps, 20, 3)
     with ThreadsEngine(2, block_rows) as engine:
-        given = None
+        items, given = Items(judge, put_presence(views, engine), put_views(views, engine)), None
         if labels is not None:
             told = Told(repaired[labels >= 0], memberships(labels)[labels >= 0])
-            rows = put_presence(views, engine), put_views(views, engine), engine.put(memberships(labels))
-            given = Labels(judge, *rows, told)
-        return learn_encoder(weighting, repaired, dial, engine, 0, n_dimensions, given)
+            given = Labels(items, engine.put(memberships(labels)), told)
+        teachers = Teachers(repaired, items if from_items else None, given)
+        return learn_encoder(weighting, teachers, dial, engine, 0, n_dimensions)
 
 
 def dense_ties(encoder, rows):
@@ -99,6 +110,14 @@ def test_sums_over_blocks_are_the_dense_products(views, judge, weighting, repair
     np.testing.assert_allclose(gram, everything.T @ everything, atol=1e-5)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_items_repaired_block_by_block_teach_what_repaired_rows_teach(views, judge, weighting, repaired, smoothing):
+    first, second = (encode(views, judge, weighting, repaired, smoothing, from_items=is_so) for is_so in (False, True))
+    np.testing.assert_allclose(first.linear, second.linear, atol=1e-8)
+    for one, other in zip(first.tables, second.tables, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-8)
+
+
 @pytest.mark.parametrize("n_classes", [1, 3])
 def test_labels_collected_at_landmarks_are_the_dense_product(views, judge, weighting, repaired, n_classes):
     """Rows without a label have no say, and blocks without a labelled row bring nothing."""
@@ -107,7 +126,7 @@ def test_labels_collected_at_landmarks_are_the_dense_product(views, judge, weigh
     classes[rng.permutation(100)[:30], rng.integers(n_classes, size=30)] = 1.0
     with ThreadsEngine(2, 40) as engine:
         at_landmarks = engine.sum_rows(
-            label_rows, judge, weighting, encoder.graphs, np.ones(4), put_presence(views, engine), engine.put(classes),
+            label_rows, weighting, encoder.graphs, engine.put(classes), judge, np.ones(4), put_presence(views, engine),
             *put_views(views, engine),
         )  # fmt: skip
     ties = np.hstack(dense_ties(encoder, weighted_rows(weighting, repaired)))

@@ -36,7 +36,6 @@ from quorumhash.quorum import (
     ENCODER_PARTS,
     Dial,
     Encoder,
-    Labels,
     check_encoder,
     embed_rows,
     learn_encoder,
@@ -46,6 +45,7 @@ from quorumhash.quorum import (
 from quorumhash.repair import BELIEVED, linked_views
 from quorumhash.scaling import put_views
 from quorumhash.supervision import labelled_pairs, memberships, supervised_weights, unlike_pairs
+from quorumhash.teachers import Items, Labels, Teachers, many_items
 from quorumhash.viewoptions import dial_of, given_weights, source_numbers
 from quorumhash.views import Views
 from quorumhash.viewworth import overlap_weights
@@ -55,7 +55,6 @@ FloatArray = npt.NDArray[np.float64]
 Ending = tuple[Nearness | None, Any]  # what makes scores of dimensions: nearness, rotation (p, n_bits)
 
 MOST_LANDMARKS = 3_000  # over all graphs: their ties are one matrix
-MOST_KNOWN = 100_000  # rows whose views are all known again; of more, those of the sample
 FEWEST_DIMENSIONS = 256  # of embed, where the data have them
 
 
@@ -115,7 +114,7 @@ class QuorumHasher(Evolving, BaseHasher):
 
     about = About(
         year=None,
-        fit_cost="a sample of s <= 10,000 rows: s (d q + q^2), with smoothing s L q; N d q where 10,000 < N <= 100,000",
+        fit_cost="sample once; n (d q + q^2), with smoothing n L q, n = N up to 100,000",
         encode_cost="d q, with smoothing L q",
         labels="optional",
         rotation="always",
@@ -177,8 +176,9 @@ class QuorumHasher(Evolving, BaseHasher):
         refuse_rare_views(views, here)
         sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
         self.judge_, judged = self._judge(sample, here)
-        if self.judge_.trust.known is not None and len(here) < len(views) <= MOST_KNOWN:
-            self.judge_ = knowing_all(self.judge_, present, blocks, engine)
+        many = many_items(present, blocks, views.shape[1], engine, seed)
+        if many is not None and self.judge_.trust.known is not None:
+            self.judge_ = knowing_all(self.judge_, *many, engine)
         linked = [[views.names[m] for m in group] for group in linked_views(self.judge_.repair)]
         self.suggested_sources_ = {"+".join(group): group for group in linked}
         classes = None if self._training_labels is None else memberships(self._training_labels)
@@ -196,9 +196,10 @@ class QuorumHasher(Evolving, BaseHasher):
         if classes is not None and dial.smoothing > 0:
             shown = some_labelled(classes, seed)
             told = Told(repaired_views(self.judge_, views[shown]), classes[shown])
-            labels = Labels(self.judge_, present, blocks, engine.put(classes), told)
+            labels = Labels(Items(self.judge_, present, blocks), engine.put(classes), told)
+        teachers = Teachers(repaired, many and Items(self.judge_, *many), labels)
         n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
-        self.encoder_ = learn_encoder(weighting, repaired, dial, engine, seed, n_dimensions, labels)
+        self.encoder_ = learn_encoder(weighting, teachers, dial, engine, seed, n_dimensions)
         placed = placed_rows(self.encoder_, repaired)
         self.nearness_ = self._nearness(placed, dial.smoothing, seed)
         self.rotation_ = self._rotation(near_rows(self.nearness_, placed), engine, seed)
