@@ -44,7 +44,7 @@ def main() -> None:
     args = parser.parse_args()
     before, last = read("quorum_cost")["results"][-2:]
     n_cores = 2
-    fit_row = n_cores * (last["groups_fit"] - before["groups_fit"]) / (last["rows"] - before["rows"])
+    fit_row = n_cores * max(last["groups_fit"] - before["groups_fit"], 0.0) / (last["rows"] - before["rows"])
     largest = max(read("billion")["results"], key=lambda row: row["items"])
     constants = {
         "feature_bytes_a_row": 4 * sum(WIDTHS),

@@ -69,9 +69,12 @@ def merged(old: dict[str, Any], new: dict[str, Any], whole: Panel) -> dict[str, 
     """The new result with those rows of the old one that it lacks and the file still plans, in the file's order."""
     if (old.get("experiment"), old.get("profile")) != (new["experiment"], new["profile"]):
         return new
-    rows = {(row["data"], row["method"], row["bits"], row["seed"]): row for row in (*old["rows"], *new["rows"])}
+    new_rows = {(row["data"], row["method"], row["bits"], row["seed"]): row for row in new["rows"]}
+    rows = {(row["data"], row["method"], row["bits"], row["seed"]): row for row in old["rows"]} | new_rows
     places = dict.fromkeys(_place(cell) for experiment, cell in _cells(whole) if experiment == new["experiment"])
     kept = [rows[place] for place in places if place in rows]
+    if all(place in new_rows for place in places if place in rows):
+        return new | {"rows": kept}
     facts = {
         name: " and ".join(dict.fromkeys([*old[name].split(" and "), *new[name].split(" and ")]))
         for name in ("commit", "machine", "versions")
