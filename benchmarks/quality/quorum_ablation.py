@@ -51,7 +51,7 @@ def _believing(model: TrustModel) -> TrustModel:
     views = tuple(replace(view, mass_points=view.mass_points[:0]) for view in model.views)
     flat = replace(model.densities[0], log_p=np.zeros_like(model.densities[0].log_p))
     certain = np.full(len(views), 30.0)
-    return replace(model, views=views, pairs=(), kin=(), densities=(flat,) * len(views), log_odds=certain)
+    return replace(model, views=views, pairs=(), kin=(), densities=(flat,) * len(views), log_odds=certain, known=None)
 
 
 class Voting(QuorumHasher):
@@ -64,6 +64,17 @@ class Voting(QuorumHasher):
     def transform(self, X: Any, **options: Any) -> Any:
         with patch("quorumhash.judging._asks_sets", return_value=False):
             return super().transform(X, **options)
+
+
+class Unknowing(QuorumHasher):
+    """Rows of fit that hold the same view are not judged together, and their views are not known again."""
+
+    def fit(self, X: Any, **options: Any) -> Any:
+        with (
+            patch("quorumhash.trustlearning.with_known", lambda model, *_: model),
+            patch("quorumhash.trustlearning.without_copies", lambda judged, usable, *_: judged(usable)),
+        ):
+            return super().fit(X, **options)
 
 
 class Unrepaired(OneJudge):
@@ -130,6 +141,7 @@ def methods(sources: dict[str, list[str]]) -> dict[str, tuple[Any, dict[str, Any
         "quorum": (OneJudge, {}),
         "no trust": (Believing, {}),
         "vote in place of sets": (Voting, {}),
+        "views not known again": (Unknowing, {}),
         "no repair": (Unrepaired, {}),
         "no rotation": (Unrotated, {}),
         "no kernel before the bits": (Plain, {}),
