@@ -87,11 +87,12 @@ def known_doubts(known: KnownRows, sources: Sequence[int], usable: Any, marks: A
         if not view.marks.shape[0]:
             columns.append(xp.zeros(usable.shape[0], dtype=xp.float64, device=device(usable)))
             continue
-        at = xp.searchsorted(view.marks, row[:, m] + 0).clip(0, view.marks.shape[0] - 1)
+        own = row[:, m] + 0  # a column of its own: torch searches in lines of memory
+        at = xp.searchsorted(view.marks, own).clip(0, view.marks.shape[0] - 1)
         others = xp.asarray([source != sources[m] for source in sources], device=device(usable))
         held = known.items[view.owners[at]]
         is_compared = xp.any(usable & others & (held != NOTHING), axis=1)
-        is_other = (view.marks[at] == row[:, m]) & is_compared & ~xp.any((held == row) & others, axis=1)
+        is_other = (view.marks[at] == own) & is_compared & ~xp.any((held == row) & others, axis=1)
         columns.append(xp.where(is_other, view.doubts[at], 0.0))
     return xp.stack(columns, axis=1)
 

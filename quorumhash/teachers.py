@@ -17,7 +17,7 @@ from quorumhash.landmarks import SAMPLE_ROWS, sample_positions
 FloatArray = npt.NDArray[np.float64]
 
 MOST_ITEMS = 100_000  # rows that dimensions are learned from, and whose views are known again
-MOST_BYTES = 2**28  # of such rows, where they are a sample, which the host holds for a moment
+MOST_BYTES = 2**28  # of such rows, as float32: where they are a sample, the host holds it for a moment
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,23 @@ class Teachers:
     labels: Labels | None = None
 
 
+def most_items(n_features: int) -> int:
+    """How many rows of so many features teach at most.
+
+    >>> most_items(300), most_items(812), most_items(100_000)
+    (100000, 82646, 10000)
+    """
+    return max(min(MOST_ITEMS, MOST_BYTES // (4 * n_features)), SAMPLE_ROWS)
+
+
 def many_items(
     present: Rows, blocks: list[Rows | None], n_features: int, engine: Engine, seed: int
 ) -> tuple[Rows, list[Rows | None]] | None:
     """Presence and views of all rows, or of a seeded sample of them; None where the sample at hand is all rows."""
     if present.n_rows <= SAMPLE_ROWS:
         return None
-    limit = max(min(MOST_ITEMS, MOST_BYTES // (4 * n_features)), SAMPLE_ROWS)
-    if present.n_rows <= limit:
+    if present.n_rows <= most_items(n_features):
         return present, blocks
-    positions = sample_positions(present.n_rows, engine, seed, limit)
+    positions = sample_positions(present.n_rows, engine, seed, most_items(n_features))
     some = [None if rows is None else engine.put(engine.take_rows(rows, positions)) for rows in blocks]
     return engine.put(engine.take_rows(present, positions)), some

@@ -1,19 +1,12 @@
 """The summary of a panel: own figures over the best rival's, and new figures joined with those that are there."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
-
-FILE = Path(__file__).parents[1] / "benchmarks" / "quality" / "panel_summary.py"
+from scripts import quality_script
 
 
 @pytest.fixture(scope="module")
 def panel_summary():
-    spec = importlib.util.spec_from_file_location("panel_summary", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return quality_script("panel_summary")
 
 
 def results(methods, damage="swap", grid="main"):

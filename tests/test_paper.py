@@ -10,11 +10,12 @@ from typer.testing import CliRunner
 
 from quorumhash.bench.cli import bench
 from quorumhash.bench.panel import SMOKE, read_panel
-from quorumhash.bench.paper import experiments_of, stored_results
+from quorumhash.bench.paper import experiments_of, merged, stored_results
 from quorumhash.bench.paperpage import lookup_cell, paper_report, surface
 from quorumhash.bench.runs import read_run, run_path
 from quorumhash.codes import hamming_distances
 from quorumhash.datasets import load_dataset, thinned
+from quorumhash.errors import ParameterError
 from quorumhash.experiment import relevance_of
 
 ROOT = Path(__file__).parents[1]
@@ -142,3 +143,19 @@ def test_one_method_can_be_asked_for_alone():
     assert panel.only(None).cells == panel.cells
     done = CliRunner().invoke(bench, ["paper", str(EXPERIMENTS[0]), "--method", "nobody", "--stored"])
     assert "a method must be one of" in str(done.exception)
+    with pytest.raises(ParameterError, match="choose ones that meet"):
+        panel.only(["figures, float"], ["quorum"])
+
+
+def test_results_of_which_nothing_is_left_leave_no_trace():
+    panel = read_panel(ROOT / "benchmarks" / "paper" / "cifar10.toml", SMOKE)
+    cell = panel.only(["table2"]).cells[0]
+    row = {"data": cell.dataset, "method": cell.method, "bits": cell.n_bits, "seed": cell.seed}
+    facts = {"experiment": "table2", "profile": panel.profile, "seeds": [cell.seed]}
+    old, new = (
+        facts | {name: name + word for name in ("commit", "machine", "versions")} | {"rows": [row | {"value": word}]}
+        for word in ("old", "new")
+    )
+    assert merged(old, new, panel) == new
+    lacking = new | {"rows": []}
+    assert merged(old, lacking, panel)["commit"] == "commitold and commitnew"

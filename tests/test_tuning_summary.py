@@ -1,19 +1,12 @@
 """The log of tuning: a score is the mean over all cells; only what is clearly better replaces the shipped setting."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
-
-FILE = Path(__file__).parents[1] / "benchmarks" / "quality" / "tuning_summary.py"
+from scripts import quality_script
 
 
 @pytest.fixture(scope="module")
 def tuning_summary():
-    spec = importlib.util.spec_from_file_location("tuning_summary", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return quality_script("tuning_summary")
 
 
 def results(figures):

@@ -29,7 +29,7 @@ from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.engines.torchengine import TorchEngine
 from quorumhash.index import devicetable, neartiles
 from quorumhash.index.devicetable import DeviceTable
-from quorumhash.landmarks import SAMPLE_ROWS
+from quorumhash.teachers import most_items
 
 WIDTHS, N_BITS, N_SWEEPS = (512, 300), 64, 40
 N_QUERIES, K = 10_000, 100
@@ -196,7 +196,7 @@ def part_quorum(facts: dict[str, Any], options: Any) -> dict[str, Any]:
     encode_peak = torch.cuda.max_memory_allocated() if device != "cpu" else 0
     codes = hasher.transform(small, engine=TorchEngine(device))
     on_host = hasher.transform({name: part.cpu().numpy() for name, part in small.items()})
-    n_learned = min(options.rows, SAMPLE_ROWS)
+    n_learned = min(options.rows, most_items(sum(WIDTHS)))
     return {
         "rows": options.rows, "widths": WIDTHS, "bits": N_BITS,
         "fit_seconds": fit, "input_bytes": n_bytes, "peak_device_bytes": peak,

@@ -5,7 +5,7 @@
 Nothing of this size is run here. Read from benchmarks/results: seconds of fit whatever the rows, of a fit and of
 encoding a row (quorum_cost.json: 512 + 300 features, 64 bits, 2 threads, so two workers of one core); milliseconds of
 dask an iteration (dask_overhead.json); bytes and milliseconds of a scan a code (billion.json, its largest run). A fit
-learns from a sample of rows, which come to the driver once, and looks at the others only to see what is missing.
+learns from two samples of rows, which come to the driver once, and looks at the others only to see what is missing.
 Assumed, not measured: a network of 1.25 GB a second into the driver; work shared out evenly.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 from quorumhash.bench.provenance import provenance
 from quorumhash.landmarks import SAMPLE_ROWS
+from quorumhash.teachers import most_items
 
 RESULTS = Path(__file__).parents[1] / "results"
 ITEMS, WORKERS = (10**6, 10**8, 10**10), (1, 16, 256)
@@ -34,7 +35,7 @@ def fit_of(constants: dict[str, Any], n_rows: int, n_workers: int) -> tuple[floa
     seconds = constants["fit_fixed_seconds"] + constants["fit_core_seconds_a_row"] * n_rows / n_workers
     if n_workers == 1:
         return seconds, 0.0
-    sample = min(n_rows, SAMPLE_ROWS) * constants["feature_bytes_a_row"]
+    sample = (SAMPLE_ROWS + most_items(sum(WIDTHS))) * constants["feature_bytes_a_row"]  # n_rows is more than either
     return seconds + sample / NETWORK + constants["dask_seconds_an_iteration"], sample
 
 
