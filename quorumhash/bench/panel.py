@@ -85,7 +85,7 @@ class Panel:
         known = list(dict.fromkeys(getattr(cell, what) for cell in self.cells))
         if unknown := [name for name in names or () if name not in known]:
             raise ParameterError(
-                f"{self.path}: a {what} must be one of {', '.join(known)}, got {unknown[0]!r}; choose one."
+                f"{self.path}: a {what} must be one of {', '.join(map(repr, known))}, got {unknown[0]!r}; choose one."
             )
         return list(names) if names else known
 
