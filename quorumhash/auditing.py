@@ -25,7 +25,6 @@ from quorumhash.coordinates import Components, coordinate_rows, scaled_and_compl
 from quorumhash.copies import SURELY_COPIED, owned_rows
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
-from quorumhash.expectation import SURE
 from quorumhash.findings import row_findings, shift_finding, version_finding
 from quorumhash.inspection import (
     FACTS,
@@ -33,7 +32,6 @@ from quorumhash.inspection import (
     Inspector,
     find_facts,
     inspect_views,
-    joint_trust,
     learn_inspector,
     refuse_unfit,
 )
@@ -51,17 +49,25 @@ from quorumhash.partners import (
     own_odds,
 )
 from quorumhash.progress import task_bar
+from quorumhash.repair import SURE
 from quorumhash.trust import wrong_shares
-from quorumhash.versions import Version, far_from_core, find_version, in_second_cluster, learn_core
+from quorumhash.versions import (
+    ATYPICAL,
+    VERSION_ROWS,
+    Version,
+    far_from_core,
+    find_version,
+    in_second_cluster,
+    learn_core,
+    noisy_rows,
+)
 from quorumhash.viewoptions import source_numbers
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
-ATYPICAL = 0.01  # p-value of density below which a wrong view is noise: one in a hundred swaps looks like that
-ABSURD = 0.001  # the same below which more likely wrong than right is enough
-LIFT_ROWS, VERSION_ROWS = 2_000, 4_000  # of the sample in which overlap, and another version, is looked for
+LIFT_ROWS = 2_000  # of the sample in which overlap is looked for
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ def audit(
                 verdicts = _view_verdicts(given, inspector, seen, verdicts, m, opened, random_state, false_alarms)
             done(given.names[m])
         overlap = _overlap(given, judge, facts, opened, random_state)
-        trust = joint_trust(given, inspector, seen)
+    trust = np.where(seen.usable, seen.trust, 0.0)
     trust[verdicts.odd & (verdicts.kinds == 0)] = 1.0
     trust = np.where(np.isnan(verdicts.owned), trust, verdicts.owned)
     kinds = np.array(["", *KINDS])[verdicts.kinds]
@@ -179,10 +185,8 @@ def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
         kinds[seen.facts == i] = _number("swap" if fact == "copy" else fact)
     kinds[seen.mass] = _number("placeholder")
     suspected = seen.usable & (seen.p_values < false_alarms)
-    wrong = suspected & (seen.trust <= 1.0 - SURE)
-    absurd = suspected & (seen.trust < 0.5) & (seen.density < np.log(ABSURD))
-    kinds[wrong] = _number("swap")
-    kinds[(wrong & (seen.density < np.log(ATYPICAL))) | absurd] = _number("noise")
+    kinds[suspected & (seen.trust <= 1.0 - SURE)] = _number("swap")
+    kinds[suspected & noisy_rows(seen.trust, seen.density)] = _number("noise")
     nowhere, nothing = np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), np.zeros(kinds.shape, dtype=bool)
     return _Verdicts(kinds, nowhere, [], nothing, np.full(kinds.shape, np.nan))
 

@@ -30,6 +30,7 @@ FEWEST_COMPONENTS = 16
 N_SIGNATURE, N_PLAIN, N_GRAIN = 128, 64, 64
 FARTHEST = 4.0  # rows further out than this many median norms are drawn in before anything is learned from them
 LARGEST_DEVIATION = 8.0  # of one feature, in the signature
+FEWEST_VALUES = 8  # in a row that holds one value all over and says nothing: fewer may be alike by chance
 COMPLETION_STEPS = 10
 COMPLETION_ROUNDS = 3
 COMPLETION_SHRINKAGE = 0.01  # of the mean variance: keeps a row with few values left from being blown up
@@ -86,7 +87,7 @@ def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
 
 def _learned(block: npt.NDArray[Any], n_components: int) -> tuple[Components, FloatArray]:
     """The same, and the grain (d, g) as the other half of the rows has it."""
-    scaling, drawn = robust_scaling(np.asarray(block, dtype=np.float64))
+    scaling, drawn = robust_scaling(emptied_rows(np.asarray(block, dtype=np.float64)))
     missing = np.isnan(drawn)
     filled = np.where(missing, 0.0, drawn) if missing.any() else drawn
     directions, variances = _principal(_squares(filled), n_components)
@@ -101,6 +102,20 @@ def _learned(block: npt.NDArray[Any], n_components: int) -> tuple[Components, Fl
     np.clip(levelled, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=levelled)
     plain, signature, grain, other = _signature(levelled, directions, variances)
     return Components(scaling, levels, directions, variances, plain, signature, grain), other
+
+
+def emptied_rows(block: Any) -> Any:
+    """Rows (n, d) that hold one value all over say no more than zeros do, and become such; the others as they are."""
+    xp = array_namespace(block)
+    if block.shape[1] < FEWEST_VALUES:
+        return block
+    (rows,) = xp.nonzero(xp.all(block[:, 1:FEWEST_VALUES] == block[:, :1], axis=1))  # few are left to look at whole
+    rows = rows[xp.all(block[rows] == block[rows, :1], axis=1)]
+    if not rows.shape[0]:
+        return block
+    block = xp.astype(block, block.dtype, copy=True)
+    block[rows] = 0
+    return block
 
 
 def robust_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
@@ -186,7 +201,7 @@ def _completed(values: Any, missing: Any, directions: Any, variances: Any) -> An
 def scaled_and_completed(components: Components, block: Any) -> Any:
     """Rows (n, d) centred, scaled, missing values filled in from the others of their row; float64."""
     xp = array_namespace(block)
-    scaling = components.scaling
+    scaling, block = components.scaling, emptied_rows(block)
     # a float32 block less a float64 mean is float64 in one pass
     values = (block if block.dtype == xp.float32 else xp.astype(block, xp.float64, copy=False)) - scaling.mean
     values *= scaling.factor

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.expectation import SURE, shares_and_told
+from quorumhash.expectation import shares_and_told
 from quorumhash.judging import Judge, described_rows
-from quorumhash.repair import joined_rows
+from quorumhash.repair import SURE, joined_rows
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What is expected of views that may be wrong, over the sets of an item's views that may be the right ones.
+"""What is expected of views that may be wrong, over the sets of an item's views that may be the right ones; for audits.
 
     E[x_m] = sum over sets z of P(z) (x_m where z has m, else E[x_m | x_z]),   P(z) by the belief in each view
 
@@ -13,30 +13,17 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from quorumhash.repair import RepairModel, joined_rows, predicted_views, rows_alike
+from quorumhash.repair import RepairModel, predicted_views, rows_alike
 
-SURE = 0.95  # posterior from which on a view is taken for wrong, or for right
 MOST_UNSURE = 6  # views of an item that are taken for right and for wrong by turns, those nearest to 1/2
 SMALLEST_WEIGHT = 0.01  # of the likeliest set's: less likely ones are left out
 
 
-def expected_rows(model: RepairModel, belief: Any, *coordinates: Any) -> Any:
-    """Joined coordinates (n, q) of one block, every view as is expected of it; rows that are surely right as they are.
+def shares_and_told(model: RepairModel, belief: Any, joined: Any) -> tuple[Any, Any]:
+    """The share (n, M) of its own that every view keeps, and what the others say, (n, q), by the share that is lost.
 
     `belief` (n, M) is 1 where a view is surely right, 0 where nothing of it is to be kept; in every row one is above 0.
     """
-    xp = array_namespace(belief)
-    joined = joined_rows(model, *coordinates)
-    (rows,) = xp.nonzero(xp.any(belief < 1.0, axis=1))
-    if rows.shape[0]:
-        shares, told = shares_and_told(model, belief[rows], joined[rows])
-        own = xp.repeat(shares, xp.asarray(np.diff(model.edges), device=device(belief)), axis=1)
-        joined[rows] = own * joined[rows] + told
-    return joined
-
-
-def shares_and_told(model: RepairModel, belief: Any, joined: Any) -> tuple[Any, Any]:
-    """The share (n, M) of its own that every view keeps, and what the others say, (n, q), by the share that is lost."""
     xp = array_namespace(belief)
     shares, told = xp.zeros_like(belief), xp.zeros_like(joined)
     rows, sets, weights = likely_sets(belief)

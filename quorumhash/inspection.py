@@ -19,11 +19,9 @@ from quorumhash.calibration import FEWEST_ROWS
 from quorumhash.copies import same_rows
 from quorumhash.engines import Engine
 from quorumhash.errors import RefusedError
-from quorumhash.expectation import SURE
 from quorumhash.judging import Judge, learn_judge, signatures_of
 from quorumhash.landmarks import sample_positions
 from quorumhash.repair import learn_repair
-from quorumhash.rightsets import belief_rows, knows_sets
 from quorumhash.scaling import put_views
 from quorumhash.trust import TrustModel, examined_rows, mark_rows, trust_rows
 from quorumhash.trustlearning import TRUST_ROWS, cross_fitted
@@ -33,7 +31,6 @@ FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 FACTS = ("", "missing", "zero", "constant", "model_version", "copy")  # by number; the last two are treated as facts
-BLOCK_ROWS = 8_192
 FEWEST_VALUES = 2  # in a row that can be a fact: one number may well be 0
 
 
@@ -153,31 +150,3 @@ def _inspected_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, ...]
     """What examined_rows says of one block, and the marks (n, M) that copies share."""
     signatures = signatures_of(judge, present, *blocks)
     return *examined_rows(judge.trust, present, *signatures), mark_rows(judge.trust, signatures)
-
-
-def joint_trust(views: Views, inspector: Inspector, seen: Inspection) -> FloatArray:
-    """The posterior (n, M) that each view is right, 0 where it is not usable; by tests that have not seen the row.
-
-    Where sets of views are asked (rightsets.py) they are asked of rows of which the vote doubts a view.
-    """
-    trust = np.where(seen.usable, seen.trust, 0.0)
-    if not knows_sets(inspector.judge.trust):
-        return trust
-    is_doubted = np.any(seen.usable & (seen.trust < SURE), axis=1)
-    is_taught = np.zeros(len(trust), dtype=bool)
-    for rows, judge in inspector.held_out():
-        is_taught[rows] = True
-        rows = rows[is_doubted[rows]]
-        trust[rows] = _joint_rows(views[rows], judge, seen.usable[rows])
-    rest = np.flatnonzero(is_doubted & ~is_taught)
-    for rows in np.array_split(rest, 1 + len(rest) // BLOCK_ROWS):
-        trust[rows] = _joint_rows(views[rows], inspector.judge, seen.usable[rows])
-    return trust
-
-
-def _joint_rows(views: Views, judge: Judge, usable: Flags) -> FloatArray:
-    if not len(usable):
-        return np.empty(usable.shape)
-    blocks = [None if views.matrix(name) is None else np.asarray(views[name], dtype=np.float64) for name in views]
-    signatures = signatures_of(judge, usable, *blocks)
-    return np.where(usable, belief_rows(judge.trust, usable, *signatures), 0.0)

@@ -27,16 +27,14 @@ from quorumhash.coordinates import (
 )
 from quorumhash.engines import Engine, Rows
 from quorumhash.engines.threads import run_together
-from quorumhash.expectation import SURE, expected_rows
 from quorumhash.knownrows import learn_known
 from quorumhash.progress import stage
 from quorumhash.repair import RepairModel, check_repair, learn_repair, repair_rows, shares_kept
-from quorumhash.rightsets import belief_rows, knows_sets
 from quorumhash.trust import (
-    NO_TRUST,
     TRUST_PARTS,
     TrustModel,
     check_trust,
+    density_rows,
     mark_rows,
     mass_rows,
     reliability_rows,
@@ -44,6 +42,7 @@ from quorumhash.trust import (
     wrong_shares,
 )
 from quorumhash.trustlearning import learn_trust
+from quorumhash.versions import other_version_rows
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
@@ -82,9 +81,21 @@ def learn_judge(
     widths = [c.n_signature for c in components]
     empties = [empty_signature(c) for c in components]
     trust_model = learn_trust(signatures, widths, present, sources, empties)
-    trust = _judged(trust_model, present, *signatures)
+    trust = trust_rows(trust_model, present, *signatures)
     judge = Judge(components, trust_model, learn_repair(coordinates, trust))
     return judge, Judged(list(signatures), list(coordinates), trust)
+
+
+def learn_one_model_judge(
+    sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_], sources: Sequence[int],
+    n_components: int | None = None,
+) -> tuple[Judge, Judged]:  # fmt: skip
+    """The same, but that rows of a view which another model made than the rest teach nothing, if there are such."""
+    judge, judged = learn_judge(sample, present, sources, n_components)
+    usable = present & ~mass_rows(judge.trust, judged.signatures)
+    widths, density = [c.n_signature for c in judge.components], density_rows(judge.trust, *judged.signatures)
+    strange = other_version_rows(judged.coordinates, judged.signatures, widths, usable, judged.trust, density)
+    return learn_judge(sample, present & ~strange, sources, n_components) if strange.any() else (judge, judged)
 
 
 def described_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[list[Any], list[Any]]:
@@ -131,28 +142,13 @@ def _held_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any]
 def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
     """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call."""
     coordinates, signatures = described_rows(judge, present, *blocks)
-    return repaired_coordinates(judge, limits, present, _judged(judge.trust, present, *signatures), coordinates)
-
-
-def _asks_sets(model: TrustModel) -> bool:
-    """Two sources that contradict each other are two sets of one; half of either is worse than both as they are."""
-    return knows_sets(model) and len(set(model.sources)) > 2
-
-
-def _judged(model: TrustModel, present: Any, *signatures: Any) -> Any:
-    return (belief_rows if _asks_sets(model) else trust_rows)(model, present, *signatures)
+    return repaired_coordinates(judge, limits, present, trust_rows(judge.trust, present, *signatures), coordinates)
 
 
 def repaired_coordinates(judge: Judge, limits: Any, present: Any, trust: Any, coordinates: Sequence[Any]) -> Any:
     """The same from coordinates and trust (n, M) that are known already, as those of the sample are."""
-    xp = array_namespace(present)
-    here = xp.astype(present, limits.dtype)
-    if not _asks_sets(judge.trust):
-        return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates)
-    belief = xp.where(trust >= SURE, 1.0, xp.where(trust > NO_TRUST, trust, 0.0)) * here * limits
-    for left in (here * xp.astype(limits > 0, here.dtype), here):  # nothing is believed: all that may speak stays
-        belief = xp.where(xp.any(belief > 0, axis=1)[:, None], belief, left)
-    return expected_rows(judge.repair, belief, *coordinates)
+    here = array_namespace(present).astype(present, limits.dtype)
+    return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates)
 
 
 def repaired_views(judge: Judge, views: Views) -> FloatArray:

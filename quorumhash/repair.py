@@ -26,6 +26,7 @@ from quorumhash.tensors import on_host
 FloatArray = npt.NDArray[np.float64]
 
 BELIEVED = 0.5  # a posterior from here on, and a view is left as it is
+SURE = 0.95  # a posterior from which on a view is taken for right, or for wrong
 ALIKE = 0.2  # of the best view's trust: doubted much like it
 RIDGE = 1e-2  # of the mean variance
 RIDGES = (0.01, 0.1, 1.0)  # the same, tried for a new view: few rows need more

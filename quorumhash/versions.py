@@ -27,10 +27,13 @@ import numpy.typing as npt
 
 from quorumhash.evidence import ViewTests, density_deviations, learn_view
 from quorumhash.landmarks import k_means
+from quorumhash.repair import SURE
 
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
+ATYPICAL = 0.01  # p-value of density below which a wrong view is noise: one in a hundred swaps looks like that
+ABSURD = 0.001  # the same below which more likely wrong than right is enough
 FEWEST_ROWS = 12  # of a group
 MOST_ROWS = 400  # of a group, compared with each other
 N_SHUFFLES = 50
@@ -40,6 +43,7 @@ CONTENT = 0.02  # share of another view's variance between two groups, from whic
 CORE, CORE_STEPS = 0.6, 4
 FAR = 10.0  # robust deviations from the core
 BY_CHANCE = 10.0  # times 1 / n, for clusters: they go by content, unless it was a model that parted them
+VERSION_ROWS = 4_000  # of a sample, in which another version is looked for
 STRANGE = 0.3  # of the smaller: two groups whose r is below, and not clearly above chance, know nothing of each other
 
 
@@ -54,17 +58,18 @@ class Version:
 
 def find_version(
     coordinates: Sequence[FloatArray], view: int, noisy: Flags, usable: Flags, core: tuple[ViewTests, FloatArray],
-    seed: int,
+    seed: int, content: float = CONTENT,
 ) -> Version | None:  # fmt: skip
     """Look for one in a sample: coordinates (s, k_m) per view, noisy rows (s,) of the view, usable (s, M).
 
-    `core` is what learn_core gave, and the view's signature and grain (s, k).
+    `core` is what learn_core gave, and the view's signature and grain (s, k). `content` limits how far groups that are
+    noisy or far may differ in what they are about.
     """
     others = [n for n in range(len(coordinates)) if n != view]
     here = usable[:, view] & usable[:, others].any(axis=1)
     far = far_from_core(*core)
     for group, version in ((noisy, Version(view)), (far, Version(view, core=core[0]))):
-        if is_other_version(coordinates, view, here & ~group, here & group, usable, seed):
+        if is_other_version(coordinates, view, here & ~group, here & group, usable, seed, content):
             return version
     if np.count_nonzero(here & ~noisy) < 2 * FEWEST_ROWS:
         return None
@@ -74,10 +79,43 @@ def find_version(
     second = in_second_cluster(centres, coordinates[view])
     if np.count_nonzero(second & here) > np.count_nonzero(~second & here):
         centres, second = centres[::-1], ~second
-    content = BY_CHANCE / np.count_nonzero(here)
-    if is_other_version(coordinates, view, here & ~noisy & ~second, here & second, usable, seed, content):
+    by_chance = BY_CHANCE / np.count_nonzero(here)
+    if is_other_version(coordinates, view, here & ~noisy & ~second, here & second, usable, seed, by_chance):
         return Version(view, centres=centres)
     return None
+
+
+def other_version_rows(
+    coordinates: Sequence[FloatArray], signatures: Sequence[FloatArray], n_signature: Sequence[int], usable: Flags,
+    trust: FloatArray, density: FloatArray,
+) -> Flags:  # fmt: skip
+    """Which views (s, M) of a sample another model made than the rest of the view, by what believed other views say.
+
+    `trust` (s, M) is that of rows, `density` its log p-values.
+    """
+    found, noisy = np.zeros(usable.shape, dtype=bool), noisy_rows(trust, density)
+    some = slice(None, None, -(-len(usable) // VERSION_ROWS))
+    few = [part[some] for part in coordinates]
+    for m, rows in enumerate(signatures):
+        core = learn_core(rows[some], n_signature[m], usable[some, m])
+        speaking = usable[some] & (trust[some] >= 0.5)
+        speaking[:, m] = usable[some, m]
+        version = find_version(few, m, noisy[some, m], speaking, (core, rows[some]), 0, BY_CHANCE / len(few[0]))
+        if version is None:
+            continue
+        if version.core is not None:
+            found[:, m] = far_from_core(version.core, rows)
+        elif version.centres is not None:
+            found[:, m] = in_second_cluster(version.centres, coordinates[m])
+        else:
+            found[:, m] = noisy[:, m]
+    return found & usable
+
+
+def noisy_rows(trust: Any, density: Any) -> Any:
+    """Which views (n, M) look like noise: surely wrong and atypical, or absurd and more likely wrong than right."""
+    surely = (trust <= 1.0 - SURE) & (density < np.log(ATYPICAL))
+    return surely | ((trust < 0.5) & (density < np.log(ABSURD)))
 
 
 def learn_core(rows: FloatArray, n_signature: int, usable: Flags) -> ViewTests:
@@ -145,20 +183,15 @@ def _agreement(
         if n != view:
             products = _products(np.where(usable[:, [n]], part, 0.0), a, b)
             others += products / max(float(np.linalg.norm(products)), 1e-300)
-    apart = a[:, None] != b[None, :]
-    found = _correlation(own, others, apart)
-    shuffled = []
-    for _ in range(N_SHUFFLES):
-        order = rng.permutation(len(a))
-        mixed = own[order][:, order] if a is b else own[order]
-        shuffled.append(_correlation(mixed, others, apart))
+    if a is b:  # no row is compared with itself, in whatever order
+        for products in (own, others):
+            np.fill_diagonal(products, 0.0)
+    size = max(float(np.linalg.norm(own) * np.linalg.norm(others)), 1e-300)
+    orders = [np.arange(len(a))] + [rng.permutation(len(a)) for _ in range(N_SHUFFLES)]
+    mixed = ((own[order][:, order] if a is b else own[order]) for order in orders)
+    found, *shuffled = (float(np.vdot(products, others)) / size for products in mixed)
     return found, (found - float(np.mean(shuffled))) / max(float(np.std(shuffled)), 1e-12)
 
 
 def _products(rows: FloatArray, a: npt.NDArray[np.intp], b: npt.NDArray[np.intp]) -> FloatArray:
     return np.asarray((rows[a] - rows[a].mean(axis=0)) @ (rows[b] - rows[b].mean(axis=0)).T)
-
-
-def _correlation(left: FloatArray, right: FloatArray, where: Flags) -> float:
-    x, y = left[where], right[where]
-    return float(x @ y / max(float(np.sqrt((x @ x) * (y @ y))), 1e-300))

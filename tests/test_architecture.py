@@ -61,7 +61,7 @@ LEVELS = [
     {"mismatches"},
     {
         "features", "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
-        "hashers.view_select", "rightsets", "steps.kernelridge", "steps.neighbourhood", "steps.subspace",
+        "hashers.view_select", "steps.kernelridge", "steps.neighbourhood", "steps.subspace",
         "trustlearning",
     },
     {"datasets.picturesets", "hashers.knn_repair", "hashers.rpca", "hashers.vote", "judging", "steps.crossview"},

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from test_repair import WIDTHS, views_of_one_thing
 
-from quorumhash.expectation import expected_rows
+from quorumhash.expectation import shares_and_told
 from quorumhash.repair import joined_rows, learn_repair, repair_rows
+
+
+def expected_rows(model, belief, *rows):
+    """Coordinates (n, q) of rows, every view as is expected of it."""
+    joined = joined_rows(model, *rows)
+    shares, told = shares_and_told(model, belief, joined)
+    return np.repeat(shares, WIDTHS, axis=1) * joined + told
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from quorumhash.judging import (
     Judged,
     check_judge,
     knowing_all,
-    learn_judge,
+    learn_one_model_judge,
     pair_distances,
     repaired_coordinates,
     repaired_views,
@@ -205,7 +205,7 @@ class QuorumHasher(Evolving, BaseHasher):
         self.rotation_ = self._rotation(near_rows(self.nearness_, placed), engine, seed)
 
     def _judge(self, sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_]) -> tuple[Judge, Judged]:
-        return learn_judge(sample, present, source_numbers(self.sources, tuple(sample)), self.n_components)
+        return learn_one_model_judge(sample, present, source_numbers(self.sources, tuple(sample)), self.n_components)
 
     def _nearness(self, placed: FloatArray, smoothing: float, seed: int) -> Nearness | None:
         return learn_nearness(placed, smoothing, seed)
