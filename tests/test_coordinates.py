@@ -9,6 +9,7 @@ from quorumhash.coordinates import (
     coordinate_rows,
     default_n_components,
     describe,
+    emptied_rows,
     learn_components,
     scaled_and_completed,
     signature_rows,
@@ -137,6 +138,19 @@ def test_a_constant_feature_says_nothing():
     moved[:, 2] = 40.0
     before, after = (signature_rows(components, scaled_and_completed(components, part)) for part in (X[:5], moved))
     np.testing.assert_allclose(before, after, atol=1e-9)
+
+
+def test_rows_that_hold_one_value_all_over_are_as_empty_as_zeros():
+    given = rng.standard_normal((6, 9))
+    given[1], given[3, :8], given[4] = 7.0, 2.0, 3.0
+    given[4, 5] = np.nan
+    before = given.copy()
+    got = emptied_rows(given)
+    assert (got[1] == 0).all()
+    others = [0, 2, 3, 4, 5]
+    np.testing.assert_array_equal(got[others], given[others])
+    np.testing.assert_array_equal(given, before)
+    np.testing.assert_array_equal(emptied_rows(given[:, :7]), given[:, :7])  # few values may be alike by chance
 
 
 def test_a_small_feature_is_heard_in_the_signature():

@@ -64,6 +64,25 @@ def test_zeros_that_fit_never_saw_are_not_believed(digits, truth):
     assert found[0] > found[1] - 0.01
 
 
+def test_rows_that_hold_one_value_all_over_are_not_believed(digits, truth):
+    """Each another value, so that no two are alike; they are no more than missing views."""
+    draw = np.random.default_rng(0)
+    views, absent, hit = {}, {}, draw.random((len(digits.views), 4)) < 0.2
+    hit[:, 0] &= ~hit.all(axis=1)  # every item has a view
+    for m, name in enumerate(digits.views):
+        values = np.array(digits.views[name], dtype=np.float64)
+        spread = draw.uniform(values.min(), values.max(), (len(values), 1))
+        views[name] = np.where(hit[:, [m]], spread, values)
+        absent[name] = np.where(hit[:, [m]], np.nan, values)
+    found = []
+    for given in (qh.Views(views), qh.Views(absent)):
+        hasher = qh.QuorumHasher(32).fit(given[digits.train_rows])
+        found.append(quality(hasher, given, digits, truth)[1])
+        if len(found) == 1:
+            assert (hasher.reliability(given[digits.query_rows])[hit[digits.query_rows]] == 0).all()
+    assert found[0] > 0.95 * found[1]
+
+
 def test_clean_digits_lose_nothing_to_the_tests(digits, truth):
     plain = quality(qh.ITQHasher(32).fit(digits.views[digits.train_rows]), digits.views, digits, truth)
     ours = quality(qh.QuorumHasher(32).fit(digits.views[digits.train_rows]), digits.views, digits, truth)

@@ -5,6 +5,7 @@ import pytest
 
 from quorumhash.evidence import learn_view
 from quorumhash.findings import version_finding
+from quorumhash.judging import judged_rows, learn_judge, learn_one_model_judge
 from quorumhash.versions import FAR, far_from_core, find_version, is_other_version, learn_core
 
 N_ROWS = 800
@@ -75,3 +76,41 @@ def test_a_finding_says_how_many_rows_and_where():
     found = version_finding("image", np.array([3, 8, 20]), 100)
     assert (found.kind, found.share) == ("model_version", 0.03)
     assert "view 'image': 3 rows (3 %) between row 3 and row 20" in found.sentence
+
+
+def four_views(hidden, seed=5):
+    draw = np.random.default_rng(seed)
+    maps = [draw.standard_normal((10, 12 + m)) for m in range(4)]
+    noise = np.random.default_rng(len(hidden))
+    return {f"view{m}": hidden @ w + 0.3 * noise.standard_normal((len(hidden), w.shape[1])) for m, w in enumerate(maps)}
+
+
+def by_another_model(rows, seed=6):
+    """Turned, and moved by as much as rows differ."""
+    draw = np.random.default_rng(seed)
+    turn, away = np.linalg.qr(draw.standard_normal((rows.shape[1],) * 2))[0], draw.standard_normal(rows.shape[1])
+    return rows @ turn + np.sqrt(rows.shape[1] * 10.0) * away / np.linalg.norm(away)
+
+
+def test_a_judge_that_was_not_taught_by_another_model_knows_its_rows():
+    draw = np.random.default_rng(2)
+    views, new = (four_views(draw.standard_normal((n, 10))) for n in (1_000, 300))
+    strange = draw.random(1_000) < 0.3
+    views["view1"][strange] = by_another_model(views["view1"][strange])
+    present = np.ones((1_000, 4), dtype=bool)
+    plain, knowing = (learn(views, present, [0, 1, 2, 3])[0] for learn in (learn_judge, learn_one_model_judge))
+    old = {**new, "view1": by_another_model(new["view1"])}
+    alarms = [(judged_rows(judge, present[:300], *old.values())[:, 1] < 0.01).mean() for judge in (plain, knowing)]
+    assert alarms[0] < 0.5 < 0.95 < alarms[1]
+    assert (judged_rows(knowing, present[:300], *new.values()) < 0.01).mean() < 0.03
+
+
+def test_swaps_are_not_another_model():
+    draw = np.random.default_rng(3)
+    views = four_views(draw.standard_normal((1_000, 10)) + 4.0 * draw.integers(0, 3, (1_000, 1)))
+    for values in views.values():
+        rows = np.flatnonzero(draw.random(1_000) < 0.4)
+        values[rows] = values[draw.permutation(rows)]
+    present = np.ones((1_000, 4), dtype=bool)
+    plain, knowing = (learn(views, present, [0, 1, 2, 3])[1] for learn in (learn_judge, learn_one_model_judge))
+    np.testing.assert_array_equal(plain.trust, knowing.trust)

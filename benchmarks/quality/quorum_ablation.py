@@ -54,18 +54,6 @@ def _believing(model: TrustModel) -> TrustModel:
     return replace(model, views=views, pairs=(), kin=(), densities=(flat,) * len(views), log_odds=certain, known=None)
 
 
-class Voting(QuorumHasher):
-    """Views are judged one by one by the vote, as with two sources; not by sets."""
-
-    def fit(self, X: Any, **options: Any) -> Any:
-        with patch("quorumhash.judging._asks_sets", return_value=False):
-            return super().fit(X, **options)
-
-    def transform(self, X: Any, **options: Any) -> Any:
-        with patch("quorumhash.judging._asks_sets", return_value=False):
-            return super().transform(X, **options)
-
-
 class Unknowing(QuorumHasher):
     """Rows of fit that hold the same view are not judged together, and their views are not known again."""
 
@@ -140,7 +128,6 @@ def methods(sources: dict[str, list[str]]) -> dict[str, tuple[Any, dict[str, Any
     rows = {
         "quorum": (OneJudge, {}),
         "no trust": (Believing, {}),
-        "vote in place of sets": (Voting, {}),
         "views not known again": (Unknowing, {}),
         "no repair": (Unrepaired, {}),
         "no rotation": (Unrotated, {}),
