@@ -31,9 +31,9 @@ N_SIGNATURE, N_PLAIN, N_GRAIN = 128, 64, 64
 FARTHEST = 4.0  # rows further out than this many median norms are drawn in before anything is learned from them
 LARGEST_DEVIATION = 8.0  # of one feature, in the signature
 FEWEST_VALUES = 8  # in a row that holds one value all over and says nothing: fewer may be alike by chance
-COMPLETION_STEPS = 10
+COMPLETION_STEPS = 6  # of conjugate gradients; more follow what few rows have taught too closely
 COMPLETION_ROUNDS = 3
-COMPLETION_SHRINKAGE = 0.01  # of the mean variance: keeps a row with few values left from being blown up
+COMPLETION_SHRINKAGE = 0.1  # of the mean variance: keeps a row with few values left from being blown up
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ def _learned(block: npt.NDArray[Any], n_components: int) -> tuple[Components, Fl
     filled = np.where(missing, 0.0, drawn) if missing.any() else drawn
     directions, variances = _principal(_squares(filled), n_components)
     for _ in range(COMPLETION_ROUNDS if missing.any() else 0):
-        filled = _completed(filled, missing, directions, variances)
+        total = np.einsum("ij,ij->", filled, filled) / len(filled)
+        filled = _completed(filled, missing, directions, variances, _noise(variances, total, len(directions)))
         directions, variances = _principal(_squares(filled), n_components)
     squares = np.einsum("ij,ij->j", filled, filled) / len(filled)  # std would copy the rows three times over
     spreads = np.sqrt(np.maximum(squares - filled.mean(axis=0) ** 2, 0.0))
@@ -189,13 +190,33 @@ def _grains(*halves: FloatArray) -> list[FloatArray]:
     return [directions[:, chosen] for directions in small]
 
 
-def _completed(values: Any, missing: Any, directions: Any, variances: Any) -> Any:
-    """Rows with missing entries filled in: coordinates and values by turns, the EM of a low-rank Gaussian."""
+def _noise(variances: Any, total: Any, width: int) -> Any:
+    """Variance of every feature beside the low-rank model: that of the components left out, and a little."""
+    left_out = max(width - variances.shape[0], 1)
+    return (total - variances.sum()).clip(0.0, None) / left_out + COMPLETION_SHRINKAGE * variances.mean() + 1e-300
+
+
+def _completed(values: Any, missing: Any, directions: Any, variances: Any, noise: Any) -> Any:
+    """Rows with missing entries filled in by what is expected of them, given the others of their row.
+
+    Gaussian of covariance C = B V B^T + noise: with S = B V / (V + noise) B^T the expectation solves (1 - S)_mm x_m =
+    S_mo x_o, m missing and o observed. Few steps of conjugate gradients for all rows at once, each with its own gaps.
+    """
     xp = array_namespace(values)
-    shrinkage = variances / (variances + COMPLETION_SHRINKAGE * variances.mean() + 1e-300)
+    shrinkage, gaps = variances / (variances + noise), xp.astype(missing, values.dtype)
+
+    def spread(rows: Any) -> Any:
+        return ((rows @ directions) * shrinkage) @ directions.T * gaps
+
+    residual = spread(values * (1.0 - gaps))
+    found, step, size = 0.0 * residual, residual, xp.sum(residual**2, axis=1, keepdims=True)
     for _ in range(COMPLETION_STEPS):
-        values = xp.where(missing, (values @ directions * shrinkage) @ directions.T, values)
-    return values
+        moved = step - spread(step)
+        length = size / xp.sum(step * moved, axis=1, keepdims=True).clip(1e-300, None)
+        found, residual, before = found + length * step, residual - length * moved, size
+        size = xp.sum(residual**2, axis=1, keepdims=True)
+        step = residual + size / before.clip(1e-300, None) * step
+    return xp.where(missing, found, values)
 
 
 def scaled_and_completed(components: Components, block: Any) -> Any:
@@ -210,7 +231,10 @@ def scaled_and_completed(components: Components, block: Any) -> Any:
     if not xp.any(holed):
         return values.clip(-LARGEST_SCALED, LARGEST_SCALED)
     values = xp.where(missing, 0.0, values).clip(-LARGEST_SCALED, LARGEST_SCALED)
-    values[holed] = _completed(values[holed], missing[holed], components.directions, components.variances)
+    levels = components.levels
+    total = xp.sum(xp.where(levels > 0, 1.0 / xp.where(levels > 0, levels, 1.0), 0.0) ** 2)
+    noise = _noise(components.variances, total, levels.shape[0])
+    values[holed] = _completed(values[holed], missing[holed], components.directions, components.variances, noise)
     return values
 
 

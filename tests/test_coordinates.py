@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quorumhash.coordinates import (
+    COMPLETION_SHRINKAGE,
     N_PLAIN,
     N_SIGNATURE,
     coordinate_rows,
@@ -70,6 +71,26 @@ def test_completion_beats_the_mean_by_far(is_new):
     by_mean = np.sqrt(np.mean((np.broadcast_to(np.nanmean(given, axis=0), rows.shape) - rows)[holes] ** 2))
     assert wrong < 0.2 * by_mean
     np.testing.assert_allclose(completed[~holes], rows[~holes], rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_components", [4, 12])
+def test_completion_is_the_conditional_mean(n_components):
+    """Of a Gaussian; written out row by row. Conjugate gradients end in as many steps as a row has gaps."""
+    rows = rng.standard_normal((400, 3)) @ rng.standard_normal((3, 12)) + 0.3 * rng.standard_normal((400, 12))
+    components = learn_components(rows, n_components)
+    new = 2.0 * rng.standard_normal((40, 12))
+    gaps = rng.permuted(np.tile(np.arange(12) < 5, (40, 1)), axis=1)
+    values = scaled_and_completed(components, np.where(gaps, np.nan, new))
+    whole = scaled_and_completed(components, new)
+    variances, basis = components.variances, components.directions
+    spreads = 1.0 / components.levels
+    noise = max((spreads**2).sum() - variances.sum(), 0.0) / max(12 - n_components, 1)
+    noise += COMPLETION_SHRINKAGE * variances.mean()
+    covariance = (basis * variances) @ basis.T + noise * np.eye(12)
+    for got, row, m in zip(values, whole, gaps, strict=True):
+        np.testing.assert_array_equal(got[~m], row[~m])
+        told = covariance[m][:, ~m] @ np.linalg.solve(covariance[~m][:, ~m], row[~m])
+        np.testing.assert_allclose(got[m], told, atol=1e-8)
 
 
 def test_directions_learned_with_holes_are_those_of_the_whole():
