@@ -43,7 +43,8 @@ CONTENT = 0.02  # share of another view's variance between two groups, from whic
 CORE, CORE_STEPS = 0.6, 4
 FAR = 10.0  # robust deviations from the core
 BY_CHANCE = 10.0  # times 1 / n, for clusters: they go by content, unless it was a model that parted them
-VERSION_ROWS = 4_000  # of a sample, in which another version is looked for
+VERSION_ROWS, FEWEST_TO_TEACH = 4_000, 1_000  # of a sample, in which another version is looked for; for a fit
+NO_CONTENT = 3.0  # times 1 / n, for a fit, which nobody looks at: groups by chance differ by 1 / n
 STRANGE = 0.3  # of the smaller: two groups whose r is below, and not clearly above chance, know nothing of each other
 
 
@@ -62,8 +63,8 @@ def find_version(
 ) -> Version | None:  # fmt: skip
     """Look for one in a sample: coordinates (s, k_m) per view, noisy rows (s,) of the view, usable (s, M).
 
-    `core` is what learn_core gave, and the view's signature and grain (s, k). `content` limits how far groups that are
-    noisy or far may differ in what they are about.
+    `core` is what learn_core gave, and the view's signature and grain (s, k). `content` limits how far groups may
+    differ in what they are about.
     """
     others = [n for n in range(len(coordinates)) if n != view]
     here = usable[:, view] & usable[:, others].any(axis=1)
@@ -79,7 +80,7 @@ def find_version(
     second = in_second_cluster(centres, coordinates[view])
     if np.count_nonzero(second & here) > np.count_nonzero(~second & here):
         centres, second = centres[::-1], ~second
-    by_chance = BY_CHANCE / np.count_nonzero(here)
+    by_chance = min(content, BY_CHANCE / np.count_nonzero(here))
     if is_other_version(coordinates, view, here & ~noisy & ~second, here & second, usable, seed, by_chance):
         return Version(view, centres=centres)
     return None
@@ -91,16 +92,20 @@ def other_version_rows(
 ) -> Flags:  # fmt: skip
     """Which views (s, M) of a sample another model made than the rest of the view, by what believed other views say.
 
-    `trust` (s, M) is that of rows, `density` its log p-values.
+    `trust` (s, M) is that of rows, `density` its log p-values. More careful than an audit: of few rows, and of groups
+    that may differ in what they are about, nothing is said.
     """
     found, noisy = np.zeros(usable.shape, dtype=bool), noisy_rows(trust, density)
+    if len(usable) < FEWEST_TO_TEACH:
+        return found
     some = slice(None, None, -(-len(usable) // VERSION_ROWS))
     few = [part[some] for part in coordinates]
     for m, rows in enumerate(signatures):
         core = learn_core(rows[some], n_signature[m], usable[some, m])
         speaking = usable[some] & (trust[some] >= 0.5)
         speaking[:, m] = usable[some, m]
-        version = find_version(few, m, noisy[some, m], speaking, (core, rows[some]), 0, BY_CHANCE / len(few[0]))
+        content = NO_CONTENT / max(np.count_nonzero(speaking[:, m]), 1)
+        version = find_version(few, m, noisy[some, m], speaking, (core, rows[some]), 0, content)
         if version is None:
             continue
         if version.core is not None:
