@@ -104,7 +104,7 @@ def other_version_rows(
         core = learn_core(rows[some], n_signature[m], usable[some, m])
         speaking = usable[some] & (trust[some] >= 0.5)
         speaking[:, m] = usable[some, m]
-        content = NO_CONTENT / max(np.count_nonzero(speaking[:, m]), 1)
+        content = NO_CONTENT / max(int(np.count_nonzero(speaking[:, m])), 1)
         version = find_version(few, m, noisy[some, m], speaking, (core, rows[some]), 0, content)
         if version is None:
             continue
