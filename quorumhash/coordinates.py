@@ -30,7 +30,7 @@ FEWEST_COMPONENTS = 16
 N_SIGNATURE, N_PLAIN, N_GRAIN = 128, 64, 64
 FARTHEST = 4.0  # rows further out than this many median norms are drawn in before anything is learned from them
 LARGEST_DEVIATION = 8.0  # of one feature, in the signature
-FEWEST_VALUES = 8  # in a row that holds one value all over and says nothing: fewer may be alike by chance
+FEWEST_VALUES = 16  # in a row that holds one value all over and says nothing: fewer may be alike by chance
 COMPLETION_STEPS = 6  # of conjugate gradients; more follow what few rows have taught too closely
 COMPLETION_ROUNDS = 3
 COMPLETION_SHRINKAGE = 0.1  # of the mean variance: keeps a row with few values left from being blown up
@@ -110,7 +110,7 @@ def emptied_rows(block: Any) -> Any:
     xp = array_namespace(block)
     if block.shape[1] < FEWEST_VALUES:
         return block
-    (rows,) = xp.nonzero(xp.all(block[:, 1:FEWEST_VALUES] == block[:, :1], axis=1))  # few are left to look at whole
+    (rows,) = xp.nonzero((block[:, 0] != 0) & xp.all(block[:, 1:FEWEST_VALUES] == block[:, :1], axis=1))
     rows = rows[xp.all(block[rows] == block[rows, :1], axis=1)]
     if not rows.shape[0]:
         return block

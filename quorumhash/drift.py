@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from quorumhash.calibration import Curve
 from quorumhash.checks import check_shape, require
-from quorumhash.coordinates import Components, robust_scaling
+from quorumhash.coordinates import Components, emptied_rows, robust_scaling
 from quorumhash.judging import Judge, signatures_of
 from quorumhash.scaling import Scaling
 from quorumhash.trust import p_value_rows, votes_rows
@@ -117,7 +117,7 @@ def followed(judge: Judge, stream: Stream, present: npt.NDArray[np.bool_], block
 
 
 def _centre(block: Any) -> FloatArray:
-    return robust_scaling(np.asarray(block, dtype=np.float64))[0].mean
+    return robust_scaling(emptied_rows(np.asarray(block, dtype=np.float64)))[0].mean
 
 
 def _vote_quartiles(judge: Judge, present: npt.NDArray[np.bool_], blocks: Sequence[Any]) -> FloatArray:

@@ -39,10 +39,11 @@ from quorumhash.trust import (
     mass_rows,
     reliability_rows,
     trust_rows,
+    usable_rows,
     wrong_shares,
 )
 from quorumhash.trustlearning import learn_trust
-from quorumhash.versions import other_version_rows
+from quorumhash.versions import FEWEST_TO_TEACH, other_version_rows
 from quorumhash.views import Views
 
 FloatArray = npt.NDArray[np.float64]
@@ -92,6 +93,8 @@ def learn_one_model_judge(
 ) -> tuple[Judge, Judged]:  # fmt: skip
     """The same, but that rows of a view which another model made than the rest teach nothing, if there are such."""
     judge, judged = learn_judge(sample, present, sources, n_components)
+    if len(present) < FEWEST_TO_TEACH:
+        return judge, judged
     usable = present & ~mass_rows(judge.trust, judged.signatures)
     widths, density = [c.n_signature for c in judge.components], density_rows(judge.trust, *judged.signatures)
     strange = other_version_rows(judged.coordinates, judged.signatures, widths, usable, judged.trust, density)
@@ -142,12 +145,18 @@ def _held_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any]
 def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
     """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call."""
     coordinates, signatures = described_rows(judge, present, *blocks)
-    return repaired_coordinates(judge, limits, present, trust_rows(judge.trust, present, *signatures), coordinates)
+    usable, trust = usable_rows(judge.trust, present, signatures), trust_rows(judge.trust, present, *signatures)
+    return repaired_coordinates(judge, limits, usable, trust, coordinates)
 
 
-def repaired_coordinates(judge: Judge, limits: Any, present: Any, trust: Any, coordinates: Sequence[Any]) -> Any:
-    """The same from coordinates and trust (n, M) that are known already, as those of the sample are."""
-    here = array_namespace(present).astype(present, limits.dtype)
+def repaired_coordinates(judge: Judge, limits: Any, usable: Any, trust: Any, coordinates: Sequence[Any]) -> Any:
+    """The same from coordinates and trust (n, M) that are known already, as those of the sample are.
+
+    Of views that are not `usable` (n, M) nothing is kept. An item whose views all have a limit of 0 keeps them.
+    """
+    xp = array_namespace(usable)
+    here = xp.astype(usable, limits.dtype)
+    limits = xp.where(xp.any(here * limits > 0, axis=1)[:, None], limits, 1.0)
     return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates)
 
 

@@ -102,6 +102,13 @@ def mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
     return array_namespace(columns[0]).stack(columns, axis=1)
 
 
+def usable_rows(model: TrustModel, present: Any, signatures: Sequence[Any]) -> Any:
+    """Which views (n, M) have something to say: present and no mass points; all that are present where none has."""
+    usable = present & ~mass_rows(model, signatures)
+    xp = array_namespace(usable)
+    return xp.where(xp.any(usable, axis=1)[:, None], usable, present)
+
+
 def gather_evidence(model: TrustModel, signatures: Sequence[Any]) -> list[Any]:
     """Log odds (n,) of every pair, then of kin."""
     return [pair_evidence(pair, signatures[pair.first], signatures[pair.second]) for pair in (*model.pairs, *model.kin)]

@@ -43,7 +43,7 @@ CONTENT = 0.02  # share of another view's variance between two groups, from whic
 CORE, CORE_STEPS = 0.6, 4
 FAR = 10.0  # robust deviations from the core
 BY_CHANCE = 10.0  # times 1 / n, for clusters: they go by content, unless it was a model that parted them
-VERSION_ROWS, FEWEST_TO_TEACH = 4_000, 1_000  # of a sample, in which another version is looked for; for a fit
+VERSION_ROWS, FEWEST_TO_TEACH = 4_000, 1_000  # of a sample, in which one is looked for: at most; at least, for a fit
 NO_CONTENT = 3.0  # times 1 / n, for a fit, which nobody looks at: groups by chance differ by 1 / n
 STRANGE = 0.3  # of the smaller: two groups whose r is below, and not clearly above chance, know nothing of each other
 
@@ -92,12 +92,10 @@ def other_version_rows(
 ) -> Flags:  # fmt: skip
     """Which views (s, M) of a sample another model made than the rest of the view, by what believed other views say.
 
-    `trust` (s, M) is that of rows, `density` its log p-values. More careful than an audit: of few rows, and of groups
-    that may differ in what they are about, nothing is said.
+    `trust` (s, M) is that of rows, `density` its log p-values. More careful than an audit: of groups that may differ
+    in what they are about nothing is said.
     """
     found, noisy = np.zeros(usable.shape, dtype=bool), noisy_rows(trust, density)
-    if len(usable) < FEWEST_TO_TEACH:
-        return found
     some = slice(None, None, -(-len(usable) // VERSION_ROWS))
     few = [part[some] for part in coordinates]
     for m, rows in enumerate(signatures):

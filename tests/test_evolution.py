@@ -149,3 +149,13 @@ def test_the_stream_begins_where_fit_ended(data, before):
 def test_partial_fit_of_an_unfitted_model_fits(data):
     hasher = qh.QuorumHasher(n_bits=8).partial_fit(some(data[0], slice(0, 60)))
     assert hasher.transform(some(data[0], slice(0, 5))).shape == (5, 1)
+
+
+def test_rows_of_one_value_that_fit_saw_are_no_drift():
+    draw = np.random.default_rng(8)
+    hidden = draw.standard_normal((800, 5))
+    views = {f"view{m}": hidden @ draw.standard_normal((5, 20)) for m in range(3)}
+    rows = draw.random(800) < 0.25
+    views["view0"][rows] = draw.uniform(5, 8, (rows.sum(), 1))
+    report = qh.QuorumHasher(16).fit(views).drift(views)
+    assert max(map(abs, report.mean)) < 0.01, report

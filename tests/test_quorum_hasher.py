@@ -83,6 +83,25 @@ def test_rows_that_hold_one_value_all_over_are_not_believed(digits, truth):
     assert found[0] > 0.95 * found[1]
 
 
+def test_nothing_of_zeros_enters_a_code(digits):
+    """Not even where the other views contradict each other, and are believed no more than zeros are."""
+    hasher = qh.QuorumHasher(32).fit(digits.views[digits.train_rows])
+    queries = digits.views[digits.query_rows]
+    given = {name: np.array(queries[name], dtype=np.float64) for name in queries}
+    given["gradients"] = given["gradients"][::-1].copy()
+    given["profiles"] = given["profiles"][::-1] * 3.0
+    given["pixels"][:] = 0.0
+    absent = {name: values for name, values in given.items() if name != "pixels"}
+    np.testing.assert_allclose(hasher.embed(given), hasher.embed(absent), atol=1e-5)
+
+
+def test_an_item_whose_only_view_may_not_speak_keeps_it(digits, fitted):
+    only = {"pixels": digits.views[digits.query_rows]["pixels"]}
+    hasher = fitted("neighbours")
+    silenced = hasher.embed(only, view_weights={"pixels": 0.0})
+    np.testing.assert_array_equal(silenced, hasher.embed(only))
+
+
 def test_clean_digits_lose_nothing_to_the_tests(digits, truth):
     plain = quality(qh.ITQHasher(32).fit(digits.views[digits.train_rows]), digits.views, digits, truth)
     ours = quality(qh.QuorumHasher(32).fit(digits.views[digits.train_rows]), digits.views, digits, truth)

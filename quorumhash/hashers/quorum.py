@@ -46,6 +46,7 @@ from quorumhash.repair import BELIEVED, linked_views
 from quorumhash.scaling import put_views
 from quorumhash.supervision import labelled_pairs, memberships, supervised_weights, unlike_pairs
 from quorumhash.teachers import Items, Labels, Teachers, many_items
+from quorumhash.trust import usable_rows
 from quorumhash.viewoptions import dial_of, given_weights, source_numbers
 from quorumhash.views import Views
 from quorumhash.viewworth import overlap_weights
@@ -191,7 +192,8 @@ class QuorumHasher(Evolving, BaseHasher):
         self.view_weights_ = dict(zip(views, map(float, given), strict=True))
         weighting = learn_weighting(self.judge_, given)
         dial = self._dial(len(views), len(weighting.views) + 1)
-        repaired = repaired_coordinates(self.judge_, np.ones(len(given)), here, judged.trust, judged.coordinates)
+        usable = usable_rows(self.judge_.trust, here, judged.signatures)
+        repaired = repaired_coordinates(self.judge_, np.ones(len(given)), usable, judged.trust, judged.coordinates)
         labels = None
         if classes is not None and dial.smoothing > 0:
             shown = some_labelled(classes, seed)
