@@ -173,3 +173,18 @@ def test_a_memory_budget_makes_blocks_smaller_and_changes_nothing_else():
         assert (
             max(engine.get(engine.map_rows(lambda block: np.full((1, 1), len(block)), engine.put(rows)))) == widths[2]
         )
+
+
+def test_an_engine_works_on_after_ctrl_c_and_leaves_no_worker_behind():
+    """A worker that Ctrl-C caught half begun is known to nobody, and Python would wait for it at its end."""
+    engine = ThreadsEngine(n_threads=2)
+    rows = engine.put(np.ones((4, 2)))
+    engine.sum_rows(np.sum, rows)
+    workers = list(engine._pool._threads)
+    with pytest.raises(KeyboardInterrupt), engine:
+        raise KeyboardInterrupt
+    for worker in workers:
+        worker.join(timeout=30)
+    assert not any(worker.is_alive() for worker in workers)
+    with engine:
+        assert engine.sum_rows(np.sum, rows) == 8

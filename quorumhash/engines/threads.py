@@ -111,11 +111,14 @@ class ThreadsEngine(Engine):
         self.memory_budget = memory_budget
         self._most_rows = LARGEST_BLOCK
         self._blas = thread_pools()
-        self._pool = ThreadPoolExecutor(
-            self.n_threads, thread_name_prefix="quorumhash", initializer=self._hold_openmp_to_one_thread
-        )
+        self._pool = self._new_pool()
         self._limits: list[Any] = []
         _keep_freed_memory()
+
+    def _new_pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(
+            self.n_threads, thread_name_prefix="quorumhash", initializer=self._hold_openmp_to_one_thread
+        )
 
     def _hold_openmp_to_one_thread(self) -> None:
         """Run by every worker as it starts: a BLAS built on OpenMP keeps its number of threads per calling thread."""
@@ -130,7 +133,10 @@ class ThreadsEngine(Engine):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give BLAS its threads back."""
+        """Give BLAS its threads back; after Ctrl-C, which may catch a worker half begun, the workers are new ones."""
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            left, self._pool = self._pool, self._new_pool()
+            left.shutdown(wait=False, cancel_futures=True)  # else Python waits at its end for that worker, for ever
         self._limits.pop().__exit__(kind, error, trace)
 
     def plan(self, n_features: int, memory_budget: float | None = None) -> None:
