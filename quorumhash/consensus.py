@@ -13,9 +13,11 @@ each voice remembers how far it was overruled (its dual, divided by the penalty 
     Khat       = K-step(mean of proposals)
     dual       = proposal - Khat
 
-so the primal residuals K_m - Khat - E_m and Q - Khat are the changes of the duals. E_m and Q are never stored.
+so the primal residuals K_m - Khat - E_m and Q - Khat are the changes of the duals. E_m and Q are never stored, and
+dual_0 only as Khat - dual_0, which is what the next step is shown.
 
-State per row: R numbers for Khat and each of M + 1 duals in float64, M kernels in float32, P targets in float64.
+State per row: R numbers for Khat, Khat - dual_0 and each of M duals in float64, M kernels in float32, P targets in
+float64.
 """
 
 from __future__ import annotations
@@ -86,10 +88,11 @@ class Consensus:
 
 @dataclass(frozen=True)
 class State:
-    """What one sweep hands to the next; duals[0] belongs to the low-rank voice, duals[m] to view m."""
+    """What one sweep hands to the next."""
 
-    kernel: Rows
-    duals: tuple[Rows, ...]
+    kernel: Rows  # Khat
+    shown: Rows  # Khat - dual_0, of which the low-rank voice shrinks the singular values
+    duals: tuple[Rows, ...]  # of the views
     penalty: float
     largest_penalty: float
     norm: float  # |mean kernel|_2
@@ -173,14 +176,13 @@ def _new_goal(
 
 def _start(kernels: Sequence[Rows], weights: Weights, engine: Engine) -> State:
     """Khat = mean of the kernels, duals zero."""
-    kernel = engine.map_rows(mean_kernel, *kernels)
-    duals = engine.map_rows(_zeros, len(kernels) + 1, kernel)
+    kernel, shown, *duals = engine.map_rows(_first_rows, *kernels)
     gram = engine.sum_rows(_gram, kernel)
     norm = float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
     n_errors = kernel.n_rows * (1 if weights.error_norm == "l21" else len(gram))  # rows, or entries
     error_size = norm / np.sqrt(n_errors)
     penalty = min(FIRST_PENALTY * weights.alpha / norm, FIRST_PENALTY_OF_ERRORS * weights.lambda_ / error_size)
-    return State(kernel, duals, penalty, LARGEST_GROWTH * penalty, norm)
+    return State(kernel, shown, tuple(duals), penalty, LARGEST_GROWTH * penalty, norm)
 
 
 def mean_kernel(*kernels: Any) -> Any:
@@ -193,8 +195,9 @@ def mean_kernel(*kernels: Any) -> Any:
     return total
 
 
-def _zeros(count: int, block: Any) -> Any:
-    return tuple(block * 0.0 for _ in range(count))
+def _first_rows(*kernels: Any) -> Any:
+    mean = mean_kernel(*kernels)
+    return mean, mean + 0.0, *(mean * 0.0 for _ in kernels)
 
 
 def _gram(block: Any) -> Any:
@@ -204,19 +207,19 @@ def _gram(block: Any) -> Any:
 def _sums(
     state: State, factors: GraphFactors, engine: Engine, *, for_targets: bool = True
 ) -> tuple[FloatArray, KernelSums]:
-    """One pass: the Gram matrix of Khat - dual_0 for the singular-value step, and the sums of the target step.
+    """One pass: the Gram matrix of what the singular-value step is shown, and the sums of the target step.
 
     What only the target step needs of the graphs, [G]^T K, is empty where there is none: it costs more than the rest.
     """
     sizes, walked = (factors.sizes, factors.walked()) if for_targets else ((), [])
-    spectrum, gram, sums, cross = engine.sum_rows(_sum_block, sizes, state.kernel, state.duals[0], *walked)
+    spectrum, gram, sums, cross = engine.sum_rows(_sum_block, sizes, state.kernel, state.shown, *walked)
     means = factors.means if for_targets else np.empty(0)
     return spectrum, kernel_sums(gram, sums, cross, means, state.kernel.n_rows)
 
 
-def _sum_block(sizes: tuple[int, ...], kernel: Any, dual: Any, *pairs: Any) -> Any:
+def _sum_block(sizes: tuple[int, ...], kernel: Any, shown: Any, *pairs: Any) -> Any:
     cross = cross_sums(sizes, kernel, *pairs) if sizes else kernel[:0]
-    return _gram(kernel - dual), _gram(kernel), kernel.sum(0), cross
+    return _gram(shown), _gram(kernel), kernel.sum(0), cross
 
 
 def _nuclear_norm(sums: KernelSums, n_rows: int) -> float:
@@ -238,9 +241,11 @@ def _sweep(
         *low_rank_factors(shrinkage), weights.lambda_ / state.penalty, state.penalty, state.penalty / next_penalty
     )
     pull, targets = (goal.pull, goal.targets) if goal else (None, None)
-    old = [state.kernel, *state.duals]
-    *new, told = engine.map_rows(sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old)
-    return State(new[0], tuple(new[1:]), next_penalty, state.largest_penalty, state.norm), told
+    old = [state.kernel, state.shown, *state.duals]
+    kernel, shown, *duals, told = engine.map_rows(
+        sweep_rows, sweep, weights.error_norm, pull, targets, *old, *kernels, reuse=old
+    )
+    return State(kernel, shown, tuple(duals), next_penalty, state.largest_penalty, state.norm), told
 
 
 def _facts(told: FloatArray, goal: Goal | None, weights: Weights) -> dict[str, float]:

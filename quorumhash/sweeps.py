@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
 from quorumhash.proximal import SpectralShrinkage, row_norms, row_shrinkage, shrink_entries
 
@@ -40,12 +40,12 @@ def low_rank_factors(shrinkage: SpectralShrinkage) -> tuple[FloatArray, FloatArr
     return shrinkage.operator - np.eye(len(shrinkage.basis)), None
 
 
-def _low_rank_move(sweep: Sweep, block: Any) -> Any:
+def _low_rank_move(sweep: Sweep, shown: Any) -> Any:
     """What the singular-value step makes of rows, less the rows themselves."""
     if sweep.right is None:
-        return block @ sweep.left
-    move = (block @ sweep.left) @ sweep.right
-    move -= block
+        return shown @ sweep.left
+    move = (shown @ sweep.left) @ sweep.right
+    move -= shown
     return move
 
 
@@ -59,60 +59,93 @@ class Pull:
     curvature: float  # 2 beta |W|_2^2, a bound on the second derivative
 
 
-def sweep_rows(sweep: Sweep, error_norm: str, pull: Pull | None, targets: Any, kernel: Any, *rest: Any) -> Any:
-    """One block of a sweep, in place: kernel, duals, and facts (1, 3): largest residual; error norm and misfit before.
+def sweep_rows(
+    sweep: Sweep, error_norm: str, pull: Pull | None, targets: Any, kernel: Any, shown: Any, *rest: Any
+) -> Any:
+    """One block of a sweep, in place: Khat, Khat - dual_0, duals of the views; and facts (1, 3): largest residual;
+    error norm and misfit before.
 
     Walked in slices small enough for a processor's cache: a sweep is some thirty passes over a slice and three
-    products. A device takes the block whole: it waits for every call, and its cache holds no slice worth a call.
+    products. A device takes the block whole: it waits for every call, and its cache holds no slice worth a call. Where
+    it can, it makes one pass of the thirty (sweepkernel.py).
     """
-    xp = array_namespace(kernel)
+    xp, n_views = array_namespace(kernel), len(rest) // 2
     slice_rows = SLICE_ROWS if str(device(kernel)) == "cpu" else max(kernel.shape[0], 1)
-    n_views = len(rest) // 2
+    swept = _fused_slice if _is_fused(kernel, shown, *rest) else _sweep_slice
     facts = []
     for start in range(0, kernel.shape[0], slice_rows):
         rows = slice(start, start + slice_rows)
         parts = [part[rows] for part in rest]
-        wanted = None if targets is None else targets[rows]
-        facts.append(
-            _sweep_slice(sweep, error_norm, pull, wanted, kernel[rows], parts[: n_views + 1], parts[n_views + 1 :])
-        )
+        misfit = None if pull is None else kernel[rows] @ pull.projection + (pull.bias - targets[rows])
+        moved = swept(sweep, error_norm, pull, misfit, kernel[rows], shown[rows], (parts[:n_views], parts[n_views:]))
+        facts.append((*moved, 0.0 * moved[1] if misfit is None else xp.sum(misfit**2)))
     together = xp.stack([xp.stack(column) for column in zip(*facts, strict=True)])
     summary = xp.stack([xp.max(together[0]), xp.sum(together[1]), xp.sum(together[2])])
-    return kernel, *rest[: n_views + 1], summary[None, :]
+    return kernel, shown, *rest[:n_views], summary[None, :]
 
 
 def _sweep_slice(
     sweep: Sweep,
     error_norm: str,
     pull: Pull | None,
-    targets: Any,
+    misfit: Any,
     kernel: Any,
-    duals: Sequence[Any],
-    views: Sequence[Any],
-) -> Any:
+    shown: Any,
+    duals_and_views: tuple[Sequence[Any], Sequence[Any]],
+) -> tuple[Any, Any]:
     """Moves are proposals minus the current kernel; Khat takes the mean move, then each dual is what was refused it."""
     xp = array_namespace(kernel)
-    moves = [_low_rank_move(sweep, kernel - duals[0])]
-    error = 0.0
-    for view, dual in zip(views, duals[1:], strict=True):
+    low_rank = _low_rank_move(sweep, shown)
+    moves, error = [], 0.0
+    for dual, view in zip(*duals_and_views, strict=True):
         move = view - kernel
         error = error + _size(move, error_norm)
         move += dual
         moves.append(_less_error(move, sweep.error_threshold, error_norm))
-    total = moves[0] + moves[1]
-    for move in moves[2:]:
+    total = low_rank + moves[0]
+    for move in moves[1:]:
         total += move
-    misfit = None if pull is None else kernel @ pull.projection + (pull.bias - targets)
-    new = k_step(kernel, total, pull, misfit, sweep.penalty, len(moves))
+    new = k_step(kernel, total, pull, misfit, sweep.penalty, 1 + len(moves))
+    shown += low_rank  # Q
+    shown -= new
+    residuals = [_largest(shown)]
     kernel -= new
-    residuals = []
-    for move, dual in zip(moves, duals, strict=True):
+    low_rank += kernel  # dual_0
+    xp.multiply(low_rank, -sweep.next_dual_scale, out=shown)
+    shown += new
+    for move, dual in zip(moves, duals_and_views[0], strict=True):
         move += kernel  # the proposal minus the new kernel
         dual -= move  # the primal residual of this voice
         residuals.append(_largest(dual))
         xp.multiply(move, sweep.next_dual_scale, out=dual)
     kernel[...] = new
-    return xp.max(xp.stack(residuals)), error, 0.0 * error if misfit is None else xp.sum(misfit**2)
+    return xp.max(xp.stack(residuals)), error
+
+
+def _is_fused(*blocks: Any) -> bool:
+    if not is_torch_array(blocks[0]) or not blocks[0].is_cuda:
+        return False
+    from quorumhash import sweepkernel  # where there is a device, so that Triton is not loaded in vain
+
+    return sweepkernel.serves(*blocks)
+
+
+def _fused_slice(
+    sweep: Sweep,
+    error_norm: str,
+    pull: Pull | None,
+    misfit: Any,
+    kernel: Any,
+    shown: Any,
+    duals_and_views: tuple[Sequence[Any], Sequence[Any]],
+) -> tuple[Any, Any]:
+    """The same; what follows the products is one pass over memory."""
+    from quorumhash import sweepkernel
+
+    share, pulled = pulls(pull, misfit, sweep.penalty, 1 + len(duals_and_views[0]))
+    numbers = sweep.error_threshold, share, sweep.next_dual_scale
+    low_rank = _low_rank_move(sweep, shown)
+    return sweepkernel.sweep_together(error_norm, numbers, kernel, shown, low_rank, pulled, *duals_and_views)
 
 
 def k_step(kernel: Any, total_move: Any, pull: Pull | None, misfit: Any, penalty: float, n_voices: int) -> Any:
@@ -123,12 +156,18 @@ def k_step(kernel: Any, total_move: Any, pull: Pull | None, misfit: Any, penalty
     2 beta |W|^2, which touches it there. The step never raises the objective and its fixed point is the exact solution;
     clipping the unconstrained solution is not (W W^T is not diagonal). Changes `total_move` in place.
     """
-    curvature = penalty * n_voices + (0.0 if pull is None else pull.curvature)
-    total_move *= penalty / curvature
-    if pull is not None:
-        total_move += (misfit * (-2.0 * pull.beta / curvature)) @ pull.projection.T
+    share, pulled = pulls(pull, misfit, penalty, n_voices)
+    total_move *= share
+    if pulled is not None:
+        total_move += pulled
     total_move += kernel
     return total_move.clip(0.0, None)
+
+
+def pulls(pull: Pull | None, misfit: Any, penalty: float, n_voices: int) -> tuple[float, Any]:
+    """How far Khat follows the sum of the voices' moves, and how far the targets move it (n, R); None: they do not."""
+    curvature = penalty * n_voices + (0.0 if pull is None else pull.curvature)
+    return penalty / curvature, None if pull is None else (misfit * (-2.0 * pull.beta / curvature)) @ pull.projection.T
 
 
 def _less_error(block: Any, threshold: float, error_norm: str) -> Any:

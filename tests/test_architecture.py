@@ -20,7 +20,7 @@ LEVELS = [
         "datasets.download", "engines.base", "evaluation", "features.networkfiles", "features.opencv",
         "features.pictures", "hashers.labels",
         "hashers.plain", "index.bands", "index.rescoring", "index.writerlock", "matrices", "modelfile", "patches",
-        "similarity", "usage", "web.pictures",
+        "similarity", "sweepkernel", "usage", "web.pictures",
     },
     {
         "_native.fallback", "codeforms", "engines.threads", "engines.torchrows", "features.colour_moments",

@@ -13,8 +13,7 @@ SETTINGS = [(1e-2, 1.0, 1e-2), (1.0, 0.5, 0.1), (10.0, 1.0, 1.0), (100.0, 3.0, 1
 def solve(toy, n_bits, gamma, beta, delta):
     factors = graph_factors(toy.graphs, gamma, toy.engine)
     kernel = toy.engine.put(toy.kernel)
-    zero = toy.engine.put(np.zeros_like(toy.kernel))
-    _, sums = _sums(State(kernel, (zero,), 1.0, 1.0, 1.0), factors, toy.engine)
+    _, sums = _sums(State(kernel, kernel, (), 1.0, 1.0, 1.0), factors, toy.engine)
     targets = solve_targets(factors, sums, n_bits, beta=beta, delta=delta)
     rows = toy.engine.map_rows(target_rows, kernel, targets, factors.sizes, *factors.walked())
     return targets, toy.engine.get(rows)
