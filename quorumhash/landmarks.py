@@ -7,17 +7,14 @@ on the host, on a seeded sample, so that every engine sees the same ones.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines import Engine
-from quorumhash.engines.threads import run_together, thread_pools, threads_wanted
 from quorumhash.errors import ParameterError, RefusedError
-from quorumhash.progress import estimated
+from quorumhash.lloyd import lloyd
 from quorumhash.scaling import Scaling, scaled
 from quorumhash.views import Views
 
@@ -139,30 +136,17 @@ def k_means(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
 
 
 def k_means_together(jobs: Sequence[tuple[FloatMatrix, int, int]]) -> list[FloatMatrix]:
-    """`k_means` of several sets of points, each on a thread of its own."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():  # here and not in the threads: the filters are the whole process's
-        # rows that differ by rounding alone may leave fewer clusters than asked for
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        n_products = sum(min(len(points), ROWS_PER_LANDMARK * n) * points.shape[1] * n for points, n, _ in jobs)
-        n_threads = max(1, min(threads_wanted(), len(jobs)))
-        with estimated("k-means", 3 * LLOYD_STEPS * n_products / n_threads):
-            return run_together(lambda job: _centres(*job), jobs)
+    """`k_means` of several sets of points: `lloyd` of some of their rows, or all of them where they are few."""
+    few = [_some_rows(*job) for job in jobs]
+    found = iter(lloyd([job for job in few if len(job[0]) > job[1]], LLOYD_STEPS))
+    return [distinct_rows(next(found)) if len(points) > n else points for points, n, _ in few]
 
 
-def _centres(points: FloatMatrix, n_centres: int, seed: int) -> FloatMatrix:
-    from sklearn.cluster import KMeans
-
-    if len(points) <= n_centres:
-        return points
+def _some_rows(points: FloatMatrix, n_centres: int, seed: int) -> tuple[FloatMatrix, int, int]:
     limit = ROWS_PER_LANDMARK * n_centres
     if len(points) > limit:
         points = points[np.sort(np.random.default_rng(seed).choice(len(points), size=limit, replace=False))]
-    solver: Any = KMeans(n_centres, init="random", n_init=1, max_iter=LLOYD_STEPS, random_state=seed)
-    with thread_pools().limit(limits=1):  # one thread: sums in one order, the same centres
-        centres = solver.fit(points).cluster_centers_
-    return distinct_rows(np.asarray(centres, dtype=np.float32))
+    return points, n_centres, seed
 
 
 def distinct_rows(points: FloatMatrix) -> FloatMatrix:

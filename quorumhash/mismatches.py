@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +15,15 @@ FloatArray = npt.NDArray[np.float64]
 Presence = npt.NDArray[np.bool_]
 
 
-def real_and_fake_votes(model: TrustModel, parts: list[FloatArray], out: Presence, doubts: FloatArray) -> FloatArray:
+def real_and_fake_votes(
+    model: TrustModel, evidence: Sequence[Sequence[FloatArray]], out: Presence, doubts: FloatArray
+) -> FloatArray:
     """Votes on rows as they are, and on rows with a view taken from another row, then both evened: (4, n, M).
 
-    NaN where ruled out. Mismatches come in two kinds, by turns: a view moved with its whole source, and one alone.
+    `evidence` is `pair_and_moved` of every pair, then of kin. NaN where ruled out. Mismatches come in two kinds, by
+    turns: a view moved with its whole source, and one alone.
     """
-    shift = 1 + len(out) // 3
-    pairs = (*model.pairs, *model.kin)
-    moved_parts = [np.roll(part, shift, axis=0) for part in parts]
-    evidence = [_pair_and_moved(pair, parts, moved_parts) for pair in pairs]
+    shift, pairs = _shift(out), (*model.pairs, *model.kin)
     far = is_ruled_out(doubts)
     votes = np.full((4, *out.shape), np.nan)
     votes[::2] = _both_votes(model, out, doubts, [odds for odds, _, _ in evidence])
@@ -49,8 +50,13 @@ def _both_votes(model: TrustModel, out: Presence, doubts: FloatArray, odds: Sequ
     return np.stack([votes, evened_votes(model, out, doubts, trust, votes)])
 
 
-def _pair_and_moved(pair: PairTest, parts: Sequence[FloatArray], moved: Sequence[FloatArray]) -> list[FloatArray]:
-    """Log odds (n,) of a pair on rows as they are, with its first view moved, and with its second moved."""
-    u, v = pair_variates(pair, parts[pair.first], parts[pair.second])
-    moved_u, moved_v = pair_variates(pair, moved[pair.first], moved[pair.second])
+def pair_and_moved(pair: PairTest, first: FloatArray, second: FloatArray) -> list[FloatArray]:
+    """Log odds (n,) of a pair on rows of its views as they are, with the first moved, and with the second moved."""
+    u, v = pair_variates(pair, first, second)
+    moved_u, moved_v = (np.roll(part, _shift(part), axis=0) for part in (u, v))
     return [odds_of_variates(pair, *variates) for variates in ((u, v), (moved_u, v), (u, moved_v))]
+
+
+def _shift(rows: npt.NDArray[Any]) -> int:
+    """How far rows are moved to be mismatched."""
+    return 1 + len(rows) // 3

@@ -48,22 +48,20 @@ class PairTest:
     shares: FloatArray  # (2,) of this pair among those in which the other's source votes on first, on second
 
 
-def learn_pair(
-    a: int, b: int, signatures: Sequence[FloatArray], n_signature: Sequence[int], weights: FloatArray
-) -> list[PairTest]:
+def learn_pair(views: tuple[int, int], first: FloatArray, second: FloatArray, weights: FloatArray) -> list[PairTest]:
     """Canonical correlations of two views by weighted rows (n,), less what chance alone would give with so few rows.
 
-    A test by all columns of the signatures, and one by each smaller number of those that vary most: chance grows with
-    the columns, and where few right rows are left all of them together tell nothing. `separations` says which is best.
+    A test by all columns of the signatures (n, s), and one by each smaller number of those that vary most: chance grows
+    with the columns, and where few right rows are left all of them together tell nothing. `separations` says which is
+    best.
     """
-    first, second = signatures[a][:, : n_signature[a]], signatures[b][:, : n_signature[b]]
     (mean_a, cov_a, scaled_a), (mean_b, cov_b, scaled_b) = (
         weighted_moments(first, weights),
         weighted_moments(second, weights),
     )
     total = max(float(weights.sum()), 1e-300)
     cross = scaled_a.T @ scaled_b / total - np.outer(mean_a, mean_b)
-    widest = max(n_signature[a], n_signature[b])
+    widest = max(len(cov_a), len(cov_b))
     tests = []
     for n_columns in (widest, *(n for n in FEWER_COLUMNS if n < widest)):
         rows, columns = widest_columns(cov_a, n_columns), widest_columns(cov_b, n_columns)
@@ -73,7 +71,7 @@ def learn_pair(
         left[rows], right[columns] = parts
         product, told = r / (1.0 - r**2), -0.5 * float(np.log1p(-(r**2)).sum())
         offsets = mean_a @ left, mean_b @ right
-        tests.append(PairTest(a, b, left, right, *offsets, product, product * r / 2.0, told, np.ones(2)))
+        tests.append(PairTest(*views, left, right, *offsets, product, product * r / 2.0, told, np.ones(2)))
     return tests
 
 

@@ -8,8 +8,8 @@ trust to weak tests, which then have nobody left to learn from. There the tests 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,25 +18,23 @@ import numpy.typing as npt
 from quorumhash.calibration import FEWEST_ROWS, Calibration, Curve, calibrate, curve_of_upper_tail
 from quorumhash.copies import same_rows, without_copies
 from quorumhash.engines.threads import run_together
-from quorumhash.evidence import density_deviations, learn_view
+from quorumhash.evidence import learn_view
 from quorumhash.knownrows import learn_known, row_marks
 from quorumhash.masspoints import grid_cells, is_mass_point, learn_mass_points
 from quorumhash.mismatches import real_and_fake_votes
-from quorumhash.pairtests import PairTest, learn_pair, separations, with_shares
-from quorumhash.progress import Done, stage
+from quorumhash.progress import stage
+from quorumhash.testlearning import Positions, TrustSample, learn_tests, pairs_of, tests_of_sets, with_pairs
 from quorumhash.trust import (
-    DOUBTFUL,
     FIRST_TRUST,
     NO_TRUST,
     TrustModel,
     doubts_of,
-    examined_rows,
-    is_ruled_out,
     mark_rows,
     mass_rows,
     trust_rows,
     wrong_shares,
 )
+from quorumhash.unseen import Unseen, ask_unseen, density_doubts, trust_of_unseen
 
 TRUST_ROWS = 5_000  # of the sample teach trust: its tests are learned three times over, and again for every fold
 
@@ -51,17 +49,6 @@ BULK = (1.0, 4.0)  # robust deviations between which the tail of a view's densit
 UNTRUSTED = 0.05  # trust below which a row that is not dense is noise
 
 
-@dataclass(frozen=True)
-class TrustSample:
-    """Signature and grain (s, k_m) per view, how many columns are signature, presence (s, M), mass points."""
-
-    signatures: list[FloatArray]
-    n_signature: list[int]
-    present: Presence
-    usable: Presence  # present and no mass point
-    masses: list[tuple[FloatArray, FloatArray]]
-
-
 def learn_trust(
     signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Presence, sources: Sequence[int],
     empties: Sequence[FloatArray] | None = None,
@@ -70,7 +57,8 @@ def learn_trust(
 
     Every so many of the rows teach the tests (TRUST_ROWS), all of them are what is known of items.
     """
-    taught = slice(None, None, -(-len(present) // TRUST_ROWS))
+    step = -(-len(present) // TRUST_ROWS)
+    taught = slice(None, None, step)
     some, here, n_views = [part[taught] for part in signatures], present[taught], len(signatures)
     masses = learn_mass_points(some, n_signature, here, empties)
     shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(some, masses, strict=True)], axis=1)
@@ -82,63 +70,62 @@ def learn_trust(
     if len(here) < FEWEST_ROWS:
         return _believing(model, sample)
     trust = np.where(sample.usable, FIRST_TRUST, NO_TRUST)
-    folds = _folds(sample)
-    everyone, without = np.ones(len(here), dtype=bool), [~inside for inside in folds]
+    folds = fold_positions(len(here), N_FOLDS)
+    everyone = np.arange(len(here))
+    without = [np.setdiff1d(everyone, fold) for fold in folds]
     is_held_out = len(here) >= max(FEWEST_HELD_OUT, HELD_OUT_PER_COLUMN * max(n_signature))
     asked = without if is_held_out else [everyone, *without]
     marks = np.stack([row_marks(grid_cells(part, probes)) for part, (probes, _) in zip(some, masses, strict=True)], 1)
     copies = same_rows(marks, sample.usable)
-    with stage("learning whom to trust", N_ROUNDS * len(asked) + (N_ROUNDS + 2) * N_FOLDS + 1) as done:
+    n_sets, n_tests = N_ROUNDS * len(asked) + 1 + N_FOLDS, n_views + len(pairs_of(n_views))
+    with stage("learning whom to trust", n_sets * n_tests + 2 * N_ROUNDS + 2) as done:
         for _ in range(N_ROUNDS):
-            tests, _ = _learn_tests(model, sample, trust, asked, done)
-            model = _calibrated(tests[0], sample, tests[-N_FOLDS:], done)
-            if is_held_out:
-                judged = partial(_held_out_trust, _with_odds(tests, model), folds, some)
-            else:
-                judged = partial(_trust_of, model, some)
+            tests, _ = learn_tests(model, sample, trust, asked, done)
+            unseen = ask_unseen(tests[-N_FOLDS:], folds, some)
+            done(1)
+            model = _calibrated(tests[0], sample, unseen)
+            judged = partial(trust_of_unseen, _with_odds(unseen, model)) if is_held_out else _judged_by(model, some)
             trust = without_copies(judged, sample.usable, copies, wrong_shares(model))
-        (model, *tests), _ = _learn_tests(model, sample, trust, [everyone, *without], done)
-        last = _calibrated(model, sample, tests, done)
-    curves = [new.curve for new in last.calibrations]  # counted with the odds that are kept
-    model = _with_calibrations(
-        model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)]
-    )
-    return with_known(model, signatures, present, _with_odds(tests, model)) if model.pairs else model
+            done(1)
+        (model, *tests), _ = learn_tests(model, sample, trust, [everyone, *without], done)
+        unseen = ask_unseen(tests, folds, some)
+        last = _calibrated(model, sample, unseen)
+        done(1)
+        curves = [new.curve for new in last.calibrations]  # counted with the odds that are kept
+        model = _with_calibrations(
+            model, [replace(c, curve=new) for c, new in zip(model.calibrations, curves, strict=True)]
+        )
+        if model.pairs:
+            taught_by = [replace(few, rows=few.rows * step) for few in _with_odds(unseen, model)]
+            model = with_known(model, signatures, present, taught_by)
+        done(1)
+    return model
 
 
 def with_known(
-    model: TrustModel, signatures: Sequence[FloatArray], present: Presence, tests: Sequence[TrustModel] = ()
+    model: TrustModel, signatures: Sequence[FloatArray], present: Presence, judged: Sequence[Unseen] = ()
 ) -> TrustModel:
-    """The model with what the items of a sample hold; `tests` judge, fold by fold, the rows that have taught them."""
-    step, rows = -(-len(present) // TRUST_ROWS), np.arange(len(present))
-    folds = [rows % (step * len(tests)) == step * fold for fold in range(len(tests))]
-
-    def judged(usable: Presence) -> FloatArray:
-        trust = _trust_of(model, signatures, usable)
-        held_out = _held_out_trust(tests, folds, signatures, usable)
-        return np.where((rows % step == 0)[:, None], held_out, trust) if tests else trust
-
-    marks, shares = mark_rows(model, signatures), wrong_shares(model)
+    """The model with what the items of a sample hold; rows that have taught it are `judged` by tests of other rows."""
+    others = np.ones(len(present), dtype=bool)
+    for few in judged:
+        others[few.rows] = False
+    judged = [*judged, *ask_unseen([model], [np.flatnonzero(others)], signatures, is_moved=False)]
     usable = present & ~mass_rows(model, signatures)
-    trust = without_copies(judged, usable, same_rows(marks, usable), shares)
+    marks, shares = mark_rows(model, signatures), wrong_shares(model)
+    trust = without_copies(partial(trust_of_unseen, judged), usable, same_rows(marks, usable), shares)
     return replace(model, known=learn_known(marks, usable, trust, shares))
 
 
-def _trust_of(model: TrustModel, signatures: Sequence[FloatArray], usable: Presence) -> FloatArray:
-    trust: FloatArray = trust_rows(model, usable, *signatures)
-    return trust
+def _judged_by(model: TrustModel, signatures: Sequence[FloatArray]) -> Callable[[Presence], FloatArray]:
+    """Trust (s, M) by one model, which has seen the rows."""
+    everyone = np.arange(len(signatures[0]))
+    return partial(trust_of_unseen, ask_unseen([model], [everyone], signatures, is_moved=False))
 
 
-def _held_out_trust(
-    tests: Sequence[TrustModel], folds: Sequence[Presence], signatures: Sequence[FloatArray], usable: Presence
-) -> FloatArray:
-    return _held_out_rows(tests, folds, usable, signatures)[0]
-
-
-def _with_odds(tests: Sequence[TrustModel], model: TrustModel) -> list[TrustModel]:
-    """Tests with the densities, odds and p-values of a model."""
+def _with_odds(unseen: Sequence[Unseen], model: TrustModel) -> list[Unseen]:
+    """The same with the densities, odds and p-values of a model in every test."""
     by, odds = model.densities, model.calibrations
-    return [replace(_with_calibrations(test, odds), densities=by) for test in tests]
+    return [replace(few, test=replace(_with_calibrations(few.test, odds), densities=by)) for few in unseen]
 
 
 def cross_fitted(
@@ -154,32 +141,30 @@ def cross_fitted(
     shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(signatures, masses, strict=True)], axis=1)
     usable = present & ~shared
     sample = TrustSample(list(signatures), list(n_signature), present, usable, masses)
-    folds = _folds(sample, N_HELD_OUT)
-    tests: list[TrustModel] = []
+    folds = fold_positions(len(present), N_HELD_OUT)
+    everyone = np.arange(len(present))
+    without = [np.setdiff1d(everyone, fold) for fold in folds]
+    unseen: list[Unseen] = []
     chosen: list[int] = []
     trust = trust_rows(model, present, *signatures)
-    with stage("judging by tests that have not seen a row", 3 * N_HELD_OUT * N_HELD_OUT_ROUNDS) as done:
+    n_tests = len(n_signature) + len(pairs_of(len(n_signature)))
+    n_steps = N_HELD_OUT_ROUNDS * (N_HELD_OUT * n_tests + 3) + n_tests
+    with stage("judging by tests that have not seen a row", n_steps) as done:
         for _ in range(N_HELD_OUT_ROUNDS):
-            tests, chosen = _learn_tests(model, sample, trust, [~inside for inside in folds], done)
+            tests, chosen = learn_tests(model, sample, trust, without, done)
+            unseen = ask_unseen(tests, folds, signatures)
+            done(1)
             for _ in range(2):  # with the noise, and without what turned out to be noise
-                model = _calibrated(model, sample, tests, done)
-                tests = _with_odds(tests, model)
-                trust, density = _held_out_rows(tests, folds, present, signatures)
-                sample = replace(sample, usable=usable & ((density > np.log(DOUBTFUL)) | (trust > UNTRUSTED)))
-    everyone = _learned(model, sample, trust, np.ones(len(present), dtype=bool))
-    return _with_pairs(*everyone, chosen), tuple(tests)
-
-
-def _held_out_rows(
-    tests: Sequence[TrustModel], folds: Sequence[Presence], present: Presence, signatures: Sequence[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """Trust (s, M) and log p-value of density (s, M) by tests that have not seen the row."""
-    trust, density = np.zeros(present.shape), np.zeros(present.shape)
-    for inside, test in zip(folds, tests, strict=True):
-        _, trust[inside], _, density[inside] = examined_rows(
-            test, present[inside], *(part[inside] for part in signatures)
-        )
-    return trust, density
+                model = _calibrated(model, sample, unseen)
+                unseen = _with_odds(unseen, model)
+                trust = trust_of_unseen(unseen, usable)
+                doubted = np.zeros(present.shape, dtype=bool)
+                for few in unseen:
+                    doubted[few.rows] = density_doubts(few) < 0
+                sample = replace(sample, usable=usable & ~(doubted & (trust <= UNTRUSTED)))
+                done(1)
+        (taught,) = tests_of_sets(model, sample, trust, [everyone], done)
+    return with_pairs(*taught, chosen), tuple(few.test for few in unseen)
 
 
 def _with_calibrations(model: TrustModel, calibrations: Sequence[Calibration]) -> TrustModel:
@@ -197,97 +182,37 @@ def _believing(model: TrustModel, sample: TrustSample) -> TrustModel:
     return replace(model, views=tuple(views), densities=(Curve(),) * len(views))
 
 
-def _learn_tests(
-    model: TrustModel, sample: TrustSample, trust: FloatArray, asked: Sequence[Presence], done: Done
-) -> tuple[list[TrustModel], list[int]]:
-    """Tests from each of several sets of rows, and which test of every pair was chosen: the best by rows not seen.
+def fold_positions(n_rows: int, n_folds: int) -> list[Positions]:
+    """Rows of each fold: row i is of fold i % n_folds.
 
-    The last sets are all rows but one fold each, `N_FOLDS` or `N_HELD_OUT` of them.
+    >>> [fold.tolist() for fold in fold_positions(5, 2)]
+    [[0, 2, 4], [1, 3]]
     """
-    learned = run_together(partial(_learned, model, sample, trust), asked, done)
-    unseen = [(views, pairs, ~rows) for (views, pairs), rows in zip(learned, asked, strict=True) if not rows.all()]
-    found = run_together(lambda held: _separations(sample, *held), unseen)
-    chosen = [int(np.argmax(np.sum(of_pair, axis=0))) for of_pair in zip(*found, strict=True)]
-    return [_with_pairs(views, pairs, chosen) for views, pairs in learned], chosen
+    return [np.arange(fold, n_rows, n_folds) for fold in range(n_folds)]
 
 
-def _learned(
-    model: TrustModel, sample: TrustSample, trust: FloatArray, rows: Presence
-) -> tuple[TrustModel, list[list[PairTest]]]:
-    """View tests from the given rows alone, and all tests of every pair of views."""
-    parts = [part[rows] for part in sample.signatures]
-    weights, usable, widths = trust[rows], sample.usable[rows], sample.n_signature
-    learned = [
-        learn_view(part, widths[m], weights[:, m] ** 2, usable[:, m], sample.masses[m]) for m, part in enumerate(parts)
-    ]
-    model = replace(model, views=tuple(view for view, _ in learned))
-    far = _ruled_out(model, [deviations for _, deviations in learned])
-    weights = np.where(far | ~usable, NO_TRUST, weights)
-    pairs = [(a, b) for a in range(len(parts)) for b in range(a)]
-    return model, [learn_pair(a, b, parts, widths, weights[:, a] * weights[:, b]) for a, b in pairs]
-
-
-def _separations(
-    sample: TrustSample, model: TrustModel, pairs: list[list[PairTest]], rows: Presence
-) -> list[FloatArray]:
-    """Of every pair, how well each of its tests tells rows it has not seen from mismatches; noise left out."""
-    parts = [part[rows] for part in sample.signatures]
-    usable = sample.usable[rows] & ~_ruled_out(
-        model, [density_deviations(*of) for of in zip(model.views, parts, strict=True)]
-    )
-    found = []
-    for tests in pairs:
-        first, second = tests[0].first, tests[0].second
-        both = usable[:, first] & usable[:, second]
-        found.append(
-            separations(tests, parts[first][both], parts[second][both]) if both.any() else np.zeros(len(tests))
-        )
-    return found
-
-
-def _ruled_out(model: TrustModel, deviations: Sequence[FloatArray]) -> Presence:
-    """Which rows (n, M) density alone rules out."""
-    far: Presence = is_ruled_out(doubts_of(model.densities, deviations))
-    return far
-
-
-def _with_pairs(model: TrustModel, pairs: list[list[PairTest]], chosen: Sequence[int]) -> TrustModel:
-    tests = [of_pair[i] for of_pair, i in zip(pairs, chosen, strict=True)]
-    kin = [pair for pair in tests if model.sources[pair.first] == model.sources[pair.second]]
-    strangers = [pair for pair in tests if model.sources[pair.first] != model.sources[pair.second]]
-    return replace(model, pairs=with_shares(strangers, model.sources), kin=tuple(kin))
-
-
-def _folds(sample: TrustSample, n_folds: int = N_FOLDS) -> list[Presence]:
-    n_rows = len(sample.present)
-    return [np.arange(n_rows) % n_folds == fold for fold in range(n_folds)]
-
-
-def _calibrated(model: TrustModel, sample: TrustSample, tests: Sequence[TrustModel], done: Done) -> TrustModel:
+def _calibrated(model: TrustModel, sample: TrustSample, unseen: Sequence[Unseen]) -> TrustModel:
     """Densities, odds and p-values from the rows of each fold, which its tests have not seen: real, and mismatched."""
     n_rows, n_views = sample.present.shape
     votes, deviations = np.full((4, n_rows, n_views), np.nan), np.full((n_rows, n_views), np.nan)
-    folds = _folds(sample, len(tests))
-    held_out = [[part[inside] for part in sample.signatures] for inside in folds]
-    for inside, test, parts in zip(folds, tests, held_out, strict=True):
-        for m, part in enumerate(parts):
-            deviations[inside, m] = density_deviations(test.views[m], part)
-    densities = tuple(curve_of_upper_tail(deviations[sample.usable[:, m], m], BULK) for m in range(n_views))
+    for few in unseen:
+        deviations[few.rows] = few.deviations.T
+    columns = [deviations[sample.usable[:, m], m] for m in range(n_views)]
+    densities = tuple(run_together(lambda column: curve_of_upper_tail(column, BULK), columns))
 
-    def counted(fold: int) -> FloatArray:
-        inside = folds[fold]
-        doubts = doubts_of(densities, list(deviations[inside].T))
-        return real_and_fake_votes(tests[fold], held_out[fold], ~sample.usable[inside], doubts)
+    def counted(few: Unseen) -> FloatArray:
+        doubts = doubts_of(densities, list(few.deviations))
+        return real_and_fake_votes(few.test, few.odds, ~sample.usable[few.rows], doubts)
 
-    for inside, of_fold in zip(folds, run_together(counted, range(len(folds)), done), strict=True):
-        votes[:, inside] = of_fold
+    for few, of_fold in zip(unseen, run_together(counted, unseen), strict=True):
+        votes[:, few.rows] = of_fold
     model = replace(model, densities=densities)
     real, fake, *evened = votes.transpose(0, 2, 1)
-    columns = [(real[m], fake[m], (evened[0][m], evened[1][m])) for m in range(n_views)]
-    found = run_together(lambda column: calibrate(*column), columns)
+    parts = [(real[m], fake[m], (evened[0][m], evened[1][m])) for m in range(n_views)]
+    found = run_together(lambda part: calibrate(*part), parts)
     if len(set(model.sources)) == 2:  # a mismatch is one for all views alike: the least of what they say
         least = min(calibration.wrong_share for calibration in found)
-        found = [calibrate(*column, least) for column in columns]
+        found = run_together(lambda part: calibrate(*part, least), parts)
         slope, log_odds = (float(np.mean([getattr(c, part) for c in found])) for part in ("slope", "log_odds"))
         found = [replace(c, slope=slope, log_odds=log_odds) for c in found]  # or the view judged worse is taken for it
     return _with_calibrations(model, found)

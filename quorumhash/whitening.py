@@ -21,10 +21,18 @@ def weighted_moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray,
 
 
 def whitening_of(covariance: FloatArray, ridge: float) -> FloatArray:
-    """W (s, s) with which rows of this covariance, and a ridge of its mean variance, become white."""
-    values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 0.0)
-    whitening: FloatArray = vectors / np.sqrt(values + ridge * max(float(values.mean()), 1e-300))
+    """W (s, s) with which rows of this covariance, and a ridge of its mean variance, become white.
+
+    By a Cholesky factor: any other W is this one turned, and eigenvectors cost ten times as much.
+    """
+    from scipy.linalg import lapack
+
+    n_columns = len(covariance)
+    ridged = covariance + ridge * max(float(np.trace(covariance)) / n_columns, 1e-300) * np.eye(n_columns)
+    factor, told = lapack.dpotrf(ridged)  # ridged = factor^T factor, factor upper triangular
+    if told != 0:
+        raise np.linalg.LinAlgError("a covariance that is not positive, or not finite")
+    whitening: FloatArray = lapack.dtrtri(factor)[0]
     return whitening
 
 

@@ -28,7 +28,7 @@ LEVELS = [
         "index.segments", "overlap", "pictureaddress", "tablefiles", "views",
     },
     {
-        "bench.processes", "corruption", "datasets.base", "doctor", "engines.torchengine", "features.minilm",
+        "bench.processes", "corruption", "datasets.base", "doctor", "engines.torchengine", "features.minilm", "lloyd",
         "features.picture_embedding", "index.adapters.base",
         "index.database", "index.devicetable", "index.items", "index.pairing", "index.searching", "lancefiles",
         "parquetfiles", "report", "viewworth",
@@ -58,7 +58,8 @@ LEVELS = [
         "hashers.mfh", "hashers.ssh", "steps.bounds", "steps.centredkernels", "steps.classgraph", "steps.joinedgraph",
         "trust", "versions",
     },
-    {"mismatches"},
+    {"mismatches", "testlearning"},
+    {"unseen"},
     {
         "features", "hashers.agh", "hashers.ckh", "hashers.gcca", "hashers.imh", "hashers.mvlh", "hashers.rmvh",
         "hashers.view_select", "steps.kernelridge", "steps.neighbourhood", "steps.subspace",

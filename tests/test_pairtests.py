@@ -30,9 +30,13 @@ def gaussian_ratio(u, v, correlations):
     return total
 
 
+def learned(views, weights):
+    return learn_pair((1, 0), views[1], views[0], weights)
+
+
 def test_pair_evidence_is_the_ratio_of_normal_densities_in_the_learned_variates():
     _, _, views = gaussian_pair(20_000)
-    pair = learn_pair(1, 0, views, [4, 4], np.ones(20_000))[0]
+    pair = learned(views, np.ones(20_000))[0]
     u = views[1][:500] @ pair.left - pair.left_offset
     v = views[0][:500] @ pair.right - pair.right_offset
     r = pair.square / pair.product * 2
@@ -43,7 +47,7 @@ def test_pair_evidence_is_the_ratio_of_normal_densities_in_the_learned_variates(
 
 def test_pair_evidence_is_near_that_of_the_true_model():
     u, v, views = gaussian_pair(20_000)
-    pair = learn_pair(1, 0, views, [4, 4], np.ones(20_000))[0]
+    pair = learned(views, np.ones(20_000))[0]
     found = np.zeros(4)
     found[: len(pair.product)] = pair.square / pair.product * 2
     np.testing.assert_allclose(found, CORRELATIONS, atol=0.03)
@@ -54,7 +58,7 @@ def test_pair_evidence_is_near_that_of_the_true_model():
 
 def test_matching_rows_speak_for_and_mismatched_rows_against():
     _, _, views = gaussian_pair(5_000)
-    pair = learn_pair(1, 0, views, [4, 4], np.ones(5_000))[0]
+    pair = learned(views, np.ones(5_000))[0]
     right = evidence_of(pair, views[1], views[0])
     wrong = evidence_of(pair, views[1], np.roll(views[0], 1, axis=0))
     assert right.mean() > 0 > wrong.mean()
@@ -66,7 +70,7 @@ def test_independent_views_tell_nothing():
     for seed in range(4):
         rng = np.random.default_rng(seed)
         views = [rng.standard_normal((400, 10)), rng.standard_normal((400, 12))]
-        assert learn_pair(1, 0, views, [10, 12], np.ones(400))[0].base < 0.3 * 10 * 12 / (2 * 400)
+        assert learned(views, np.ones(400))[0].base < 0.3 * 10 * 12 / (2 * 400)
 
 
 def test_rows_of_no_weight_teach_nothing():
@@ -75,15 +79,15 @@ def test_rows_of_no_weight_teach_nothing():
     weights[1_500:] = 0
     spoiled = [views[0].copy(), views[1].copy()]
     spoiled[0][1_500:] = 1e3
-    clean = learn_pair(1, 0, [v[:1_500] for v in views], [4, 4], np.ones(1_500))[0]
-    weighted = learn_pair(1, 0, spoiled, [4, 4], weights)[0]
+    clean = learned([v[:1_500] for v in views], np.ones(1_500))[0]
+    weighted = learned(spoiled, weights)[0]
     rows = views[1][:50], views[0][:50]
     np.testing.assert_allclose(evidence_of(weighted, *rows), evidence_of(clean, *rows), atol=1e-8)
 
 
 def test_evidence_is_bounded_however_far_out_a_row_lies():
     _, _, views = gaussian_pair(1_000)
-    pair = learn_pair(1, 0, views, [4, 4], np.ones(1_000))[0]
+    pair = learned(views, np.ones(1_000))[0]
     far = evidence_of(pair, 1e6 * views[1], 1e6 * views[0])
     assert np.abs(far).max() <= LARGEST_EVIDENCE
 
@@ -101,7 +105,7 @@ def wide_pair(n_rows, share_wrong=0.0, n_features=100):
 
 def test_separation_is_the_area_under_the_curve_of_rows_against_mismatches():
     views = wide_pair(400)
-    tests = learn_pair(1, 0, [view[:200] for view in views], [100, 100], np.ones(200))
+    tests = learned([view[:200] for view in views], np.ones(200))
     first, second = views[1][200:], views[0][200:]
     found = separations(tests, first, second)
     assert len(found) == 1 + len(FEWER_COLUMNS)
@@ -112,11 +116,11 @@ def test_separation_is_the_area_under_the_curve_of_rows_against_mismatches():
 
 
 def test_tests_by_fewer_columns_look_at_those_that_vary_most():
-    tests = learn_pair(1, 0, wide_pair(400), [100, 100], np.ones(400))
+    tests = learned(wide_pair(400), np.ones(400))
     for test, n_columns in zip(tests, (100, *FEWER_COLUMNS), strict=True):
         for side in (test.left, test.right):
             assert np.flatnonzero(np.abs(side).sum(axis=1)).max() < n_columns  # columns come in order of variance
-    narrow = learn_pair(1, 0, [view[:, :12] for view in wide_pair(400)], [12, 12], np.ones(400))
+    narrow = learned([view[:, :12] for view in wide_pair(400)], np.ones(400))
     assert len(narrow) == 2  # all twelve, and eight
 
 
@@ -125,7 +129,7 @@ def test_few_right_rows_are_told_best_by_few_columns():
     found = {}
     for n_rows in (150, 5_000):
         views = wide_pair(2 * n_rows, share_wrong=1 / 3)
-        tests = learn_pair(1, 0, [view[:n_rows] for view in views], [100, 100], np.ones(n_rows))
+        tests = learned([view[:n_rows] for view in views], np.ones(n_rows))
         found[n_rows] = separations(tests, views[1][n_rows:], views[0][n_rows:])
     assert np.argmax(found[150]) >= 2
     assert found[150].max() > found[150][0] + 0.1
@@ -139,5 +143,5 @@ def test_as_many_columns_as_rows_are_no_trouble():
         views = [rng.standard_normal((n_rows, 128)) @ np.diag(np.geomspace(1, 1e-3, 128)) for _ in range(2)]
         views[1][:, :64] = views[0][:, :64]
         for weights in (np.ones(n_rows), np.full(n_rows, 1e-6)):
-            for test in learn_pair(1, 0, views, [128, 128], weights):
+            for test in learned(views, weights):
                 assert np.isfinite(evidence_of(test, views[1], views[0])).all()

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from quorumhash import trustlearning
-from quorumhash.mismatches import real_and_fake_votes
+from quorumhash.mismatches import pair_and_moved, real_and_fake_votes
 from quorumhash.trust import count_votes, gather_evidence, trust_rows
 from quorumhash.trustlearning import N_HELD_OUT, cross_fitted, learn_trust
 
@@ -49,7 +49,8 @@ def test_votes_on_mismatched_rows_are_those_on_rows_that_were_moved(learned, sou
     model = learn_trust(rows, [6] * 3, present, sources)
     out, doubts = np.random.default_rng(2).random((2, 300, 3))
     out, doubts, shift = out < 0.1, np.where(doubts < 0.2, -1.0, 0.0), 101
-    real, fake, *evened = real_and_fake_votes(model, rows, out, doubts)
+    asked = [pair_and_moved(pair, rows[pair.first], rows[pair.second]) for pair in (*model.pairs, *model.kin)]
+    real, fake, *evened = real_and_fake_votes(model, asked, out, doubts)
     expected = count_votes(model, out, doubts, gather_evidence(model, rows))[1]
     np.testing.assert_array_equal(real, np.where(out, np.nan, expected))
     assert np.array_equal(np.isnan(evened), np.isnan([real, fake]))
