@@ -140,7 +140,8 @@ def solve_consensus(
     for sweep in range(max_iter):
         has_new_targets = weights.is_coupled and sweep % SWEEPS_PER_TARGET == 0
         spectrum, sums = _sums(state, factors, engine, for_targets=has_new_targets)
-        shrinkage = shrink_singular_values(spectrum, weights.alpha / state.penalty, RANK_FLOOR * state.norm)
+        floor = RANK_FLOOR * state.norm
+        shrinkage = shrink_singular_values(spectrum, weights.alpha / state.penalty, floor, engine)
         if has_new_targets:
             goal = _new_goal(state, factors, sums, n_bits, weights, engine)
         state, told = _sweep(state, kernels, shrinkage, goal, weights, engine)

@@ -11,7 +11,7 @@ x (d,) features, centred and scaled;  B (d, k) principal directions;  c = B^T x 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_scaling, check_shape, require
-from quorumhash.proximal import fix_signs
 from quorumhash.scaling import LARGEST_SCALED, Scaling
 
 FloatArray = npt.NDArray[np.float64]
@@ -27,12 +26,9 @@ FloatArray = npt.NDArray[np.float64]
 N_COMPONENTS = 128  # per view
 N_COMPONENTS_TOGETHER = 1024  # of all views: their joint covariance is inverted
 FEWEST_COMPONENTS = 16
-N_SIGNATURE, N_PLAIN, N_GRAIN = 128, 64, 64
-FARTHEST = 4.0  # rows further out than this many median norms are drawn in before anything is learned from them
 LARGEST_DEVIATION = 8.0  # of one feature, in the signature
 FEWEST_VALUES = 16  # in a row that holds one value all over and says nothing: fewer may be alike by chance
 COMPLETION_STEPS = 6  # of conjugate gradients; more follow what few rows have taught too closely
-COMPLETION_ROUNDS = 3
 COMPLETION_SHRINKAGE = 0.1  # of the mean variance: keeps a row with few values left from being blown up
 
 
@@ -63,48 +59,6 @@ def default_n_components(n_views: int) -> int:
     return max(FEWEST_COMPONENTS, min(N_COMPONENTS, N_COMPONENTS_TOGETHER // n_views))
 
 
-def describe(
-    block: npt.NDArray[Any], present: npt.NDArray[np.bool_], n_components: int
-) -> tuple[Components, FloatArray, FloatArray]:
-    """Learn one view from sampled rows (s, d); gives its components, and the rows' signature and coordinates.
-
-    Grain is learned from every other row. Rows that it was learned from hardly vary in it, new ones do: so these rows
-    show theirs along directions that the other rows would have given.
-    """
-    components, other = _learned(block[present], n_components)
-    values = scaled_and_completed(components, block)
-    signature = signature_rows(components, values)
-    seen = np.flatnonzero(present)[::2]
-    by_others = replace(components, plain=components.plain[:, :0], signature=components.signature[:, :0], grain=other)
-    signature[seen, components.n_signature :] = signature_rows(by_others, values[seen])
-    return components, signature, coordinate_rows(components, values)
-
-
-def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
-    """Learn one view from the sampled rows that have it, (s, d) with NaN where values are missing."""
-    return _learned(block, n_components)[0]
-
-
-def _learned(block: npt.NDArray[Any], n_components: int) -> tuple[Components, FloatArray]:
-    """The same, and the grain (d, g) as the other half of the rows has it."""
-    scaling, drawn = robust_scaling(emptied_rows(np.asarray(block, dtype=np.float64)))
-    missing = np.isnan(drawn)
-    filled = np.where(missing, 0.0, drawn) if missing.any() else drawn
-    directions, variances = _principal(_squares(filled), n_components)
-    for _ in range(COMPLETION_ROUNDS if missing.any() else 0):
-        total = np.einsum("ij,ij->", filled, filled) / len(filled)
-        filled = _completed(filled, missing, directions, variances, _noise(variances, total, len(directions)))
-        directions, variances = _principal(_squares(filled), n_components)
-    squares = np.einsum("ij,ij->j", filled, filled) / len(filled)  # std would copy the rows three times over
-    spreads = np.sqrt(np.maximum(squares - filled.mean(axis=0) ** 2, 0.0))
-    varies = spreads > 1e-6 * max(float(spreads.max(initial=0.0)), 1e-300)
-    levels = np.where(varies, 1.0 / np.where(varies, spreads, 1.0), 0.0)
-    levelled = filled * levels
-    np.clip(levelled, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=levelled)
-    plain, signature, grain, other = _signature(levelled, directions, variances)
-    return Components(scaling, levels, directions, variances, plain, signature, grain), other
-
-
 def emptied_rows(block: Any) -> Any:
     """Rows (n, d) that hold one value all over say no more than zeros do, and become such; the others as they are."""
     xp = array_namespace(block)
@@ -119,84 +73,13 @@ def emptied_rows(block: Any) -> Any:
     return block
 
 
-def robust_scaling(block: FloatArray) -> tuple[Scaling, FloatArray]:
-    """Mean and factor as in scaling.py, and the scaled rows, after far rows were drawn in: one of them could be all."""
-    is_whole = not np.isnan(block).any()
-    total = np.sum if is_whole else np.nansum  # the same sums; the second copies what it adds up
-    mean = _first_centre(block, is_whole)
-    drawn = block - mean
-    norms = np.sqrt(total(drawn**2, axis=1))
-    limit = FARTHEST * float(np.median(norms[norms > 0])) if (norms > 0).any() else 1.0
-    drawn *= np.minimum(1.0, limit / np.maximum(norms, 1e-300))[:, None]
-    drawn += mean
-    mean = _column_means(drawn, is_whole)
-    drawn -= mean
-    mean_square = float(total(drawn**2)) / len(block)
-    factor = 1.0 / np.sqrt(mean_square) if mean_square > 0 else 1.0
-    drawn *= factor
-    return Scaling(mean, factor), drawn
-
-
-def _first_centre(block: FloatArray, is_whole: bool) -> FloatArray:
-    """The mean, or the median (d,) where far rows have carried the mean off: seen from there all rows are alike."""
-    mean, some = _column_means(block, is_whole), block[:: 1 + len(block) // 1000]
-    if is_whole:
-        median = np.median(some, axis=0)
-    else:
-        median = np.nanmedian(np.where(np.isnan(some).all(axis=0), mean, some), axis=0)
-    typical = float(np.median(np.sqrt(np.nansum((some - median) ** 2, axis=1))))
-    return mean if np.linalg.norm(mean - median) <= typical else median
-
-
-def _column_means(block: FloatArray, is_whole: bool) -> FloatArray:
-    if is_whole:
-        return np.asarray(block.sum(axis=0) / len(block))
-    means: FloatArray = np.nansum(block, axis=0) / np.maximum((~np.isnan(block)).sum(axis=0), 1)
-    return means
-
-
-def _squares(rows: FloatArray) -> FloatArray:
-    squares: FloatArray = rows.T @ rows / len(rows)
-    return squares
-
-
-def _principal(squares: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
-    variances, directions = np.linalg.eigh(squares)
-    order = slice(None, -min(n_components, len(variances)) - 1, -1)
-    kept = variances[order] > 1e-12 * max(variances[-1], 1e-300)
-    kept[0] = True  # a constant view still has one coordinate, always 0
-    return fix_signs(directions[:, order][:, kept]), np.maximum(variances[order][kept], 0.0)
-
-
-def _signature(
-    levelled: FloatArray, plain: FloatArray, variances: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Plain directions (d, p), levelled ones (d, s), and the grain (d, g) of every other row and of the rest."""
-    halves = _squares(levelled[::2]), _squares(levelled[1::2] if len(levelled) > 1 else levelled)
-    directions, levelled_variances = _principal((halves[0] + halves[1]) / 2, levelled.shape[1])
-    if directions.shape[1] <= N_SIGNATURE:
-        return plain[:, :0], directions, directions[:, :0], directions[:, :0]
-    n_plain = min(N_PLAIN, plain.shape[1])
-    n_levelled = N_SIGNATURE - n_plain
-    size = levelled_variances[:n_levelled].sum() / max(float(variances[:n_plain].sum()), 1e-300)  # both of one size
-    return plain[:, :n_plain] * np.sqrt(size), directions[:, :n_levelled], *_grains(*halves)
-
-
-def _grains(*halves: FloatArray) -> list[FloatArray]:
-    """Of each half of the rows some (d, g) of the many small directions, evenly spread."""
-    small = [_principal(squares, len(squares))[0][:, N_SIGNATURE:] for squares in halves]
-    n_small = min(directions.shape[1] for directions in small)
-    chosen = np.unique(np.linspace(0, max(n_small - 1, 0), min(N_GRAIN, n_small)).astype(int))
-    return [directions[:, chosen] for directions in small]
-
-
-def _noise(variances: Any, total: Any, width: int) -> Any:
+def left_out_noise(variances: Any, total: Any, width: int) -> Any:
     """Variance of every feature beside the low-rank model: that of the components left out, and a little."""
     left_out = max(width - variances.shape[0], 1)
     return (total - variances.sum()).clip(0.0, None) / left_out + COMPLETION_SHRINKAGE * variances.mean() + 1e-300
 
 
-def _completed(values: Any, missing: Any, directions: Any, variances: Any, noise: Any) -> Any:
+def completed(values: Any, missing: Any, directions: Any, variances: Any, noise: Any) -> Any:
     """Rows with missing entries filled in by what is expected of them, given the others of their row.
 
     Gaussian of covariance C = B V B^T + noise: with S = B V / (V + noise) B^T the expectation solves (1 - S)_mm x_m =
@@ -233,8 +116,8 @@ def scaled_and_completed(components: Components, block: Any) -> Any:
     values = xp.where(missing, 0.0, values).clip(-LARGEST_SCALED, LARGEST_SCALED)
     levels = components.levels
     total = xp.sum(xp.where(levels > 0, 1.0 / xp.where(levels > 0, levels, 1.0), 0.0) ** 2)
-    noise = _noise(components.variances, total, levels.shape[0])
-    values[holed] = _completed(values[holed], missing[holed], components.directions, components.variances, noise)
+    noise = left_out_noise(components.variances, total, levels.shape[0])
+    values[holed] = completed(values[holed], missing[holed], components.directions, components.variances, noise)
     return values
 
 

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from quorumhash.calibration import Curve
 from quorumhash.checks import check_shape, require
-from quorumhash.coordinates import Components, emptied_rows, robust_scaling
+from quorumhash.coordinates import Components, emptied_rows
+from quorumhash.describing import robust_scaling
 from quorumhash.judging import Judge, signatures_of
 from quorumhash.scaling import Scaling
 from quorumhash.trust import p_value_rows, votes_rows

@@ -21,7 +21,8 @@ from array_api_compat import array_namespace
 
 from quorumhash.calibration import FEWEST_ROWS
 from quorumhash.checks import require
-from quorumhash.coordinates import Components, default_n_components, describe, empty_signature
+from quorumhash.coordinates import Components, default_n_components, empty_signature
+from quorumhash.describing import describe
 from quorumhash.errors import ParameterError, RefusedError, ViewsError
 from quorumhash.judging import Judge, check_judge, described_rows, repaired_rows
 from quorumhash.landmarks import SAMPLE_ROWS

@@ -20,11 +20,11 @@ from quorumhash.coordinates import (
     check_components,
     coordinate_rows,
     default_n_components,
-    describe,
     empty_signature,
     scaled_and_completed,
     signature_rows,
 )
+from quorumhash.describing import describe
 from quorumhash.engines import Engine, Rows
 from quorumhash.engines.threads import run_together
 from quorumhash.knownrows import learn_known
@@ -69,36 +69,45 @@ class Judged:
 
 def learn_judge(
     sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_], sources: Sequence[int],
-    n_components: int | None = None,
+    n_components: int | None = None, engine: Engine | None = None,
 ) -> tuple[Judge, Judged]:  # fmt: skip
-    """Learn from sampled rows (s, d) per view."""
+    """Learn from sampled rows (s, d) per view; products of whole rows are made where the engine computes, if given."""
     width, parts = n_components or default_n_components(len(sample)), list(sample.values())
 
     def described(m: int) -> tuple[Components, FloatArray, FloatArray]:
-        return describe(parts[m], present[:, m], width)
+        return describe(parts[m], present[:, m], width, engine)
 
     with stage("describing views", len(parts), "views") as done:
         components, signatures, coordinates = zip(*run_together(described, range(len(parts)), done), strict=True)
     widths = [c.n_signature for c in components]
     empties = [empty_signature(c) for c in components]
     trust_model = learn_trust(signatures, widths, present, sources, empties)
-    trust = trust_rows(trust_model, present, *signatures)
+    trust = _walked(engine, trust_rows, trust_model, present, *signatures)
     judge = Judge(components, trust_model, learn_repair(coordinates, trust))
     return judge, Judged(list(signatures), list(coordinates), trust)
 
 
+def _walked(engine: Engine | None, function: Any, model: Any, *rows: Any) -> Any:
+    """A function of blocks over rows at hand, by the engine if there is one."""
+    if engine is None:
+        return function(model, *rows)
+    return engine.get(engine.map_rows(function, model, *map(engine.put, rows)))
+
+
 def learn_one_model_judge(
     sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_], sources: Sequence[int],
-    n_components: int | None = None,
+    n_components: int | None = None, engine: Engine | None = None,
 ) -> tuple[Judge, Judged]:  # fmt: skip
     """The same, but that rows of a view which another model made than the rest teach nothing, if there are such."""
-    judge, judged = learn_judge(sample, present, sources, n_components)
+    judge, judged = learn_judge(sample, present, sources, n_components, engine)
     if len(present) < FEWEST_TO_TEACH:
         return judge, judged
     usable = present & ~mass_rows(judge.trust, judged.signatures)
-    widths, density = [c.n_signature for c in judge.components], density_rows(judge.trust, *judged.signatures)
+    widths = [c.n_signature for c in judge.components]
+    density = _walked(engine, density_rows, judge.trust, *judged.signatures)
     strange = other_version_rows(judged.coordinates, judged.signatures, widths, usable, judged.trust, density)
-    return learn_judge(sample, present & ~strange, sources, n_components) if strange.any() else (judge, judged)
+    again = strange.any()
+    return learn_judge(sample, present & ~strange, sources, n_components, engine) if again else (judge, judged)
 
 
 def described_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[list[Any], list[Any]]:

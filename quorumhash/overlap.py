@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.engines.threads import run_together
 from quorumhash.progress import counted
 from quorumhash.similarity import squared_distances
 
 FloatArray = npt.NDArray[np.float64]
 
+CHUNK = 256  # rows compared with all at a time
 TIE_BREAK = 4  # times the rounding of a distance: closer than this, chance decides who is nearer
 
 
@@ -77,15 +79,22 @@ def _nearest(rows: npt.NDArray[Any], n_neighbors: int, seed: list[int]) -> npt.N
     rng, every = np.random.default_rng(seed), np.arange(len(rows))
     rows = rows.astype(np.result_type(rows.dtype, np.float32), copy=False)
     sizes = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-    squares = sizes[:, None] + sizes  # in place: the pages of new matrices of this size cost more than the sums
-    squares *= TIE_BREAK * np.finfo(rows.dtype).eps
-    squares += np.finfo(np.float64).tiny
-    squares *= rng.random(squares.shape)
-    squares += squared_distances(rows, rows)
-    squares[every, every] = np.inf
     k = min(n_neighbors, len(rows) // 2)
-    mask = np.zeros(squares.shape, dtype=bool)
-    mask[every[:, None], np.argpartition(squares, k - 1, axis=1)[:, :k]] = True
+    mask = np.zeros((len(rows), len(rows)), dtype=bool)
+
+    def mark(job: tuple[slice, FloatArray]) -> None:
+        some, chance = job
+        squares = sizes[some, None] + sizes
+        squares *= TIE_BREAK * np.finfo(rows.dtype).eps
+        squares += np.finfo(np.float64).tiny
+        squares *= chance
+        squares += squared_distances(rows[some], rows)
+        own = every[some]
+        squares[own - some.start, own] = np.inf
+        mask[own[:, None], np.argpartition(squares, k - 1, axis=1)[:, :k]] = True
+
+    chunks = [slice(start, min(start + CHUNK, len(rows))) for start in range(0, len(rows), CHUNK)]
+    run_together(mark, [(some, rng.random((some.stop - some.start, len(rows)))) for some in chunks])
     return mask
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, is_numpy_array
 
 from quorumhash.engines import Engine, Rows
+from quorumhash.engines.base import eigenpairs
 from quorumhash.engines.threads import one_blas_thread
 
 FloatArray = npt.NDArray[np.float64]
@@ -69,14 +70,16 @@ class SpectralShrinkage:
         return int(self.basis.shape[1])
 
 
-def shrink_singular_values(gram: FloatArray, threshold: float, floor: float = 0.0) -> SpectralShrinkage:
+def shrink_singular_values(
+    gram: FloatArray, threshold: float, floor: float = 0.0, engine: Engine | None = None
+) -> SpectralShrinkage:
     """The proximal operator of threshold * nuclear norm for a tall matrix X, from its Gram matrix X^T X alone.
 
     X = U S V^T has X^T X = V S^2 V^T, and U max(S - threshold, 0) V^T = X V diag(max(1 - threshold / S, 0)) V^T, so
     the long side is never decomposed. What would be left with at most `floor` counts as zero: at a solution many
     singular values stand exactly at the threshold, and rounding must not decide the rank.
     """
-    squares, vectors = np.linalg.eigh(gram)
+    squares, vectors = (engine.eigenpairs if engine else eigenpairs)(gram)
     values = np.sqrt(np.maximum(squares, 0.0))
     kept = values > threshold + floor
     basis, values = vectors[:, kept], values[kept]

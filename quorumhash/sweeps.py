@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
+from quorumhash._native import kernels
 from quorumhash.proximal import SpectralShrinkage, row_norms, row_shrinkage, shrink_entries
 
 FloatArray = npt.NDArray[np.float64]
+OnePass = Callable[..., tuple[Any, Any]]  # as sweepkernel.sweep_together
 
 SLICE_ROWS = 512  # smaller slices fit the cache better, but threads then wait for the interpreter's lock
 
@@ -67,11 +70,12 @@ def sweep_rows(
 
     Walked in slices small enough for a processor's cache: a sweep is some thirty passes over a slice and three
     products. A device takes the block whole: it waits for every call, and its cache holds no slice worth a call. Where
-    it can, it makes one pass of the thirty (sweepkernel.py).
+    C was compiled, or on a device Triton is installed, the thirty are one (_native/sweep.c, sweepkernel.py).
     """
     xp, n_views = array_namespace(kernel), len(rest) // 2
     slice_rows = SLICE_ROWS if str(device(kernel)) == "cpu" else max(kernel.shape[0], 1)
-    swept = _fused_slice if _is_fused(kernel, shown, *rest) else _sweep_slice
+    one_pass = _one_pass(kernel, shown, *rest)
+    swept = partial(_fused_slice, one_pass) if one_pass else _sweep_slice
     facts = []
     for start in range(0, kernel.shape[0], slice_rows):
         rows = slice(start, start + slice_rows)
@@ -122,15 +126,19 @@ def _sweep_slice(
     return xp.max(xp.stack(residuals)), error
 
 
-def _is_fused(*blocks: Any) -> bool:
+def _one_pass(*blocks: Any) -> OnePass | None:
+    """What sweeps these blocks in one pass over memory, where something does."""
+    if is_numpy_array(blocks[0]):
+        return kernels.sweep_together if kernels.serves_sweep(*blocks) else None
     if not is_torch_array(blocks[0]) or not blocks[0].is_cuda:
-        return False
+        return None
     from quorumhash import sweepkernel  # where there is a device, so that Triton is not loaded in vain
 
-    return sweepkernel.serves(*blocks)
+    return sweepkernel.sweep_together if sweepkernel.serves(*blocks) else None
 
 
 def _fused_slice(
+    one_pass: OnePass,
     sweep: Sweep,
     error_norm: str,
     pull: Pull | None,
@@ -140,12 +148,10 @@ def _fused_slice(
     duals_and_views: tuple[Sequence[Any], Sequence[Any]],
 ) -> tuple[Any, Any]:
     """The same; what follows the products is one pass over memory."""
-    from quorumhash import sweepkernel
-
     share, pulled = pulls(pull, misfit, sweep.penalty, 1 + len(duals_and_views[0]))
     numbers = sweep.error_threshold, share, sweep.next_dual_scale
     low_rank = _low_rank_move(sweep, shown)
-    return sweepkernel.sweep_together(error_norm, numbers, kernel, shown, low_rank, pulled, *duals_and_views)
+    return one_pass(error_norm, numbers, kernel, shown, low_rank, pulled, *duals_and_views)
 
 
 def k_step(kernel: Any, total_move: Any, pull: Pull | None, misfit: Any, penalty: float, n_voices: int) -> Any:

@@ -27,7 +27,7 @@ import scipy.linalg
 from array_api_compat import array_namespace
 
 from quorumhash.engines import Engine, Rows
-from quorumhash.engines.base import largest_eigenpairs
+from quorumhash.engines.base import eigenpairs
 from quorumhash.errors import RefusedError
 from quorumhash.proximal import fix_signs
 from quorumhash.similarity import collect_at_landmarks, dense_graph, spread_to_rows
@@ -110,7 +110,7 @@ def graph_factors(graphs: Sequence[Graph], gamma: float, engine: Engine) -> Grap
     gram, means, centred = _centred_graphs(graphs, engine)
     mixings = []
     for part in _diagonal_blocks(gram, [graph.n_landmarks for graph in graphs]):
-        values, vectors = np.linalg.eigh(part)
+        values, vectors = engine.eigenpairs(part)
         values = np.clip(values, 0.0, 1.0)
         mixings.append(fix_signs(vectors) * np.sqrt(gamma**2 / (2 + gamma) / (1 + gamma / 2 - values)))
     mixing = scipy.linalg.block_diag(*mixings)
@@ -191,7 +191,7 @@ def leading_targets(
     V = [V_g, V_K] (N, q + R), V^T V = Omega diag(e) Omega^T; Y = sqrt(N) V Omega_P e_P^(-1/2).
     """
     n_rows = factors.graphs[0].positions.n_rows
-    kappa, vectors = np.linalg.eigh(sums.gram)
+    kappa, vectors = (engine.eigenpairs if engine else eigenpairs)(sums.gram)
     kept = kappa > SMALLEST_EIGENVALUE * kappa[-1]
     kappa, vectors = kappa[kept], fix_signs(vectors[:, kept])
     mixing_k = vectors * np.sqrt(beta / (kappa + delta))
@@ -220,7 +220,7 @@ def leading_targets(
 
 def _largest_eigenpairs(gram: FloatArray, n_pairs: int, engine: Engine | None) -> tuple[FloatArray, FloatArray, int]:
     """Eigenvalues in falling order, sign-fixed eigenvectors, rank; values that are rounding are lifted off zero."""
-    values, vectors = (engine.largest_eigenpairs if engine else largest_eigenpairs)(gram, n_pairs)
+    values, vectors = (engine.eigenpairs if engine else eigenpairs)(gram, n_pairs)
     floor = max(SMALLEST_EIGENVALUE * values[-1], 1e-200)  # above 0 even where all rows are equal
     return np.maximum(values[::-1], floor), fix_signs(vectors[:, ::-1]), int(np.sum(values > floor))
 

@@ -70,5 +70,5 @@ def many_items(
     if present.n_rows <= most_items(n_features):
         return present, blocks
     positions = sample_positions(present.n_rows, engine, seed, most_items(n_features))
-    some = [None if rows is None else engine.put(engine.take_rows(rows, positions)) for rows in blocks]
-    return engine.put(engine.take_rows(present, positions)), some
+    some = [None if rows is None else engine.some_rows(rows, positions) for rows in blocks]
+    return engine.some_rows(present, positions), some

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quorumhash.engines.threads import run_together
 from quorumhash.evidence import ViewTests, density_deviations, learn_view
 from quorumhash.landmarks import k_means
 from quorumhash.repair import SURE
@@ -98,20 +99,23 @@ def other_version_rows(
     found, noisy = np.zeros(usable.shape, dtype=bool), noisy_rows(trust, density)
     some = slice(None, None, -(-len(usable) // VERSION_ROWS))
     few = [part[some] for part in coordinates]
-    for m, rows in enumerate(signatures):
+
+    def look(m: int) -> Flags | None:
+        rows = signatures[m]
         core = learn_core(rows[some], n_signature[m], usable[some, m])
         speaking = usable[some] & (trust[some] >= 0.5)
         speaking[:, m] = usable[some, m]
         content = NO_CONTENT / max(int(np.count_nonzero(speaking[:, m])), 1)
         version = find_version(few, m, noisy[some, m], speaking, (core, rows[some]), 0, content)
         if version is None:
-            continue
+            return None
         if version.core is not None:
-            found[:, m] = far_from_core(version.core, rows)
-        elif version.centres is not None:
-            found[:, m] = in_second_cluster(version.centres, coordinates[m])
-        else:
-            found[:, m] = noisy[:, m]
+            return np.asarray(far_from_core(version.core, rows))
+        return noisy[:, m] if version.centres is None else in_second_cluster(version.centres, coordinates[m])
+
+    for m, rows in enumerate(run_together(look, range(len(signatures)))):
+        if rows is not None:
+            found[:, m] = rows
     return found & usable
 
 

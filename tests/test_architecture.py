@@ -25,18 +25,18 @@ LEVELS = [
     {
         "_native.fallback", "codeforms", "engines.threads", "engines.torchrows", "features.colour_moments",
         "features.gist", "features.wavelet_texture", "hashers.columns", "index.arguments", "index.codetable",
-        "index.segments", "overlap", "pictureaddress", "tablefiles", "views",
+        "index.segments", "pictureaddress", "tablefiles", "views",
     },
     {
         "bench.processes", "corruption", "datasets.base", "doctor", "engines.torchengine", "features.minilm", "lloyd",
         "features.picture_embedding", "index.adapters.base",
         "index.database", "index.devicetable", "index.items", "index.pairing", "index.searching", "lancefiles",
-        "parquetfiles", "report", "viewworth",
+        "overlap", "parquetfiles", "report",
     },
     {
         "auditpage", "datasets.digits", "engines.partitions", "index.adapters", "index.adapters.faiss",
         "index.adapters.lancedb", "index.adapters.milvus", "index.adapters.postgres", "index.planning",
-        "index.segmentreader", "viewfiles",
+        "index.segmentreader", "viewfiles", "viewworth",
     },
     {"datasets.files", "engines.daskengine", "features.keptarrays", "index.store", "shardfiles"},
     {
@@ -54,7 +54,7 @@ LEVELS = [
         "repair", "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets", "viewoptions",
     },
     {
-        "encoding", "expectation", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh",
+        "describing", "encoding", "expectation", "features.extraction", "hashers.chms", "hashers.kitq", "hashers.klsh",
         "hashers.mfh", "hashers.ssh", "steps.bounds", "steps.centredkernels", "steps.classgraph", "steps.joinedgraph",
         "trust", "versions",
     },

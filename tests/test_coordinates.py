@@ -5,16 +5,13 @@ import pytest
 
 from quorumhash.coordinates import (
     COMPLETION_SHRINKAGE,
-    N_PLAIN,
-    N_SIGNATURE,
     coordinate_rows,
     default_n_components,
-    describe,
     emptied_rows,
-    learn_components,
     scaled_and_completed,
     signature_rows,
 )
+from quorumhash.describing import N_PLAIN, N_SIGNATURE, describe, learn_components
 
 rng = np.random.default_rng(0)
 

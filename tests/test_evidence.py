@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from quorumhash.calibration import curve_of_upper_tail, log_p_rows
-from quorumhash.coordinates import describe, scaled_and_completed, signature_rows
+from quorumhash.coordinates import scaled_and_completed, signature_rows
+from quorumhash.describing import describe
 from quorumhash.evidence import NOWHERE, _as_unseen, _whitened_view, density_deviations, learn_view, log_lengths
 from quorumhash.masspoints import is_mass_point, learn_mass_points
 from quorumhash.trustlearning import BULK

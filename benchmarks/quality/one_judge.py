@@ -18,13 +18,13 @@ class OneJudge(QuorumHasher):
 
     known: ClassVar[OrderedDict[str, Any]] = OrderedDict()
 
-    def _judge(self, sample: Any, present: Any) -> Any:
+    def _judge(self, sample: Any, present: Any, engine: Any) -> Any:
         seen = hashlib.sha256(repr((list(sample), self.sources, self.n_components)).encode())
         for part in (*sample.values(), present):
             seen.update(np.ascontiguousarray(part))
         key = seen.hexdigest()
         if key not in self.known:
-            self.known[key] = super()._judge(sample, present)
+            self.known[key] = super()._judge(sample, present, engine)
             while len(self.known) > KEPT:
                 self.known.popitem(last=False)
         return self.known[key]

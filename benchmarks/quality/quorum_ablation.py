@@ -41,8 +41,8 @@ FOUND = {"digits": 10, "mfeat": 10, "coco5": 100}
 class Believing(OneJudge):
     """Without trust: what is present is believed; missing views are still repaired."""
 
-    def _judge(self, sample: Any, present: Any) -> Any:
-        judge, judged = super()._judge(sample, present)
+    def _judge(self, sample: Any, present: Any, engine: Any) -> Any:
+        judge, judged = super()._judge(sample, present, engine)
         believed = replace(judged, trust=np.where(present, 1.0, judged.trust))
         return replace(judge, trust=_believing(judge.trust)), believed
 
@@ -68,8 +68,8 @@ class Unknowing(QuorumHasher):
 class Unrepaired(OneJudge):
     """Without repair: what is not believed becomes the mean of its view, whatever the others say."""
 
-    def _judge(self, sample: Any, present: Any) -> Any:
-        judge, judged = super()._judge(sample, present)
+    def _judge(self, sample: Any, present: Any, engine: Any) -> Any:
+        judge, judged = super()._judge(sample, present, engine)
         owner = np.repeat(np.arange(len(judge.components)), np.diff(judge.repair.edges))
         alone = judge.repair.precision * (owner[:, None] == owner)
         return replace(judge, repair=replace(judge.repair, precision=alone)), judged

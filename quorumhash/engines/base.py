@@ -10,7 +10,8 @@ rows into something small. Six verbs say all of it; the solvers use nothing else
     take_rows(rows, positions)      some rows on the host, dense
     random(seed)                    a generator; all draws are made on the host, so every engine sees the same ones
 
-Beside them, `largest_eigenpairs` decomposes one small host matrix, on the host or where that is quicker.
+Beside them, `eigenpairs` decomposes one small host matrix, on the host or where that is quicker, `some_rows` is
+take_rows and put in one, and `beside` hands host arrays to array code that is no walk.
 
 Arguments that are Rows are walked block by block, in step; every other argument (a small matrix, a number, a
 dataclass or tuple of them, None) goes whole to every block, its arrays turned into the engine's. Rows with equally many
@@ -75,16 +76,29 @@ class Engine(ABC):
         """A host generator."""
         return np.random.default_rng(seed)
 
-    def largest_eigenpairs(self, matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
-        """As the function below; an engine may do it where it is quicker."""
-        return largest_eigenpairs(matrix, n_pairs)
-
     def plan(self, n_features: int, memory_budget: float | None = None) -> None:  # noqa: B027
         """Hear, before the first put, how wide rows are and how many bytes the work may take; blocks may follow it."""
 
     def answer(self, rows: Rows, given: Any) -> Any:  # noqa: ARG002
         """All rows as the caller gets them who gave this matrix: a host array; on a device, tensors for tensors."""
         return self.get(rows)
+
+    def beside(self, value: Any) -> Any:
+        """Arrays of the host, and whatever holds some, where blocks are walked: for array code over a sample."""
+        return value
+
+    def some_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> Rows:
+        """Some rows in the order of the positions, kept where they are if that is quicker."""
+        return self.put(self.take_rows(rows, positions))
+
+    def eigenpairs(self, matrix: FloatArray, n_pairs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """As the function below; an engine may do it where it is quicker."""
+        return eigenpairs(matrix, n_pairs)
+
+    @property
+    def at_hand(self) -> Engine:
+        """The engine for rows that the host holds: this one, unless its blocks are walked far away."""
+        return self
 
     def put_blocks(self, blocks: Sequence[npt.NDArray[Any]]) -> Rows:
         """Rows that lie in blocks of this engine's size already; they stay the caller's."""
@@ -108,12 +122,15 @@ class Engine(ABC):
         """Let go of threads, device memory or connections."""
 
 
-def largest_eigenpairs(matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
-    """The largest eigenvalues (p,), rising, and eigenvectors (n, p) of a symmetric host matrix.
+def eigenpairs(matrix: FloatArray, n_pairs: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """The eigenvalues (p,), rising, and eigenvectors (n, p) of a symmetric host matrix: all, or the largest n_pairs.
 
-    >>> largest_eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)[0]
+    >>> eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)[0]
     array([2., 3.])
     """
+    if n_pairs is None:
+        values, vectors = np.linalg.eigh(matrix)
+        return values, vectors
     import scipy.linalg
 
     chosen = [len(matrix) - n_pairs, len(matrix) - 1]

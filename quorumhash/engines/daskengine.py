@@ -33,8 +33,8 @@ from quorumhash.engines.partitions import (
     partition_bounds,
     sum_partition,
     take_partition,
-)
-from quorumhash.engines.threads import threads_wanted
+)  # fmt: skip
+from quorumhash.engines.threads import ThreadsEngine, threads_wanted
 from quorumhash.errors import EngineError, MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows, is_sharded, is_sparse
 from quorumhash.progress import counted, is_heard
@@ -63,8 +63,7 @@ class DaskEngine(Engine):
     Examples
     --------
     >>> with DaskEngine(n_workers=2) as engine:  # doctest: +SKIP
-    ...     hasher.fit(views, engine=engine)
-    ...     codes = hasher.transform(views, engine=engine)
+    ...     codes = hasher.fit(views, engine=engine).transform(views, engine=engine)
     """
 
     def __init__(
@@ -91,6 +90,11 @@ class DaskEngine(Engine):
         self._put: dict[int, tuple[Any, Held]] = {}  # rows of the driver, by identity; the matrix is kept beside them
         self._lengths: dict[Any, Any] = {}  # of what a function made of a first partition, by it and types
 
+    @property
+    def at_hand(self) -> Engine:
+        """Threads here: a round to the workers costs more than work on a sample."""
+        return ThreadsEngine()
+
     def __enter__(self) -> DaskEngine:
         """Connect, or start the workers; inside another `with` of the same engine nothing happens."""
         if not self._depth and self._client is None:
@@ -105,15 +109,14 @@ class DaskEngine(Engine):
         self._depth -= 1
         if self._depth:
             return
-        self._sent.clear()
-        self._put.clear()
-        self._lengths.clear()
+        for kept in (self._sent, self._put, self._lengths):
+            kept.clear()
         if self._client is not self._given:
             self._client.close(timeout=10)
             self._client = None
         if self._cluster is not None:
             self._cluster.close(timeout=30)
-            self._cluster = None
+        self._cluster = None
 
     def _connect(self) -> None:
         distributed = self._distributed
@@ -141,8 +144,7 @@ class DaskEngine(Engine):
         if id(matrix) in self._put:
             return self._put[id(matrix)][1]
         n_rows = int(matrix.shape[0])
-        block_rows = self.block_rows or default_block_rows(n_rows)
-        bounds = partition_bounds(n_rows, block_rows)
+        bounds = partition_bounds(n_rows, block_rows := self.block_rows or default_block_rows(n_rows))
         if is_sharded(matrix):
             return Held(n_rows, block_rows, [Shard(matrix.files, part) for part in bounds])
         held = Held(n_rows, block_rows, [], matrix=matrix)
@@ -242,15 +244,13 @@ class DaskEngine(Engine):
         n_tasks = max(len(values) for values in lists)
         columns = [values * n_tasks if len(values) == 1 else values for values in lists]
         with self._watched():
-            futures: list[Any] = self._client.map(function, *columns, pure=False, **shared)
-        return futures
+            return list(self._client.map(function, *columns, pure=False, **shared))
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
         with self._watched():
             if is_heard():
                 list(counted("pass", self._distributed.as_completed(futures), len(futures), "parts"))
-            values: list[Any] = self._client.gather(futures)
-        return values
+            return list(self._client.gather(futures))
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

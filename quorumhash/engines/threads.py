@@ -113,7 +113,7 @@ class ThreadsEngine(Engine):
         self._blas = thread_pools()
         self._pool = self._new_pool()
         self._limits: list[Any] = []
-        _keep_freed_memory()
+        keep_freed_memory()
 
     def _new_pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(
@@ -219,7 +219,7 @@ class ThreadsEngine(Engine):
                 done(n_rows * (i + 1) // n_blocks - n_rows * i // n_blocks)  # blocks are about alike
 
 
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Let glibc keep the pages of freed temporaries instead of returning them to the system after every block.
 
     Else a sum over blocks spends more time on page faults than on products. Left alone, glibc finds such thresholds by

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines.base import Engine, FloatArray, Rows, default_block_rows
+from quorumhash.engines.threads import keep_freed_memory
 from quorumhash.engines.torchrows import GivenBlocks, MadeBlocks, own_rows
 from quorumhash.errors import MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows
@@ -28,7 +29,7 @@ ROW_COPIES, ROW_NUMBERS = 4, 8192
 BLOCKS_AT_ONCE = 2  # where results are needed a part at a time
 SHARE_IN_WORK = 0.5  # of the budget; the rest is for what is kept
 SMALL_SHARE = 1 / 64  # of the budget: a matrix of the host that is so small is copied once, not for every walk
-DEVICE_EIGH = 800  # rows of a symmetric matrix from which on it is decomposed on the device
+DEVICE_EIGH = 250  # rows of a symmetric matrix from which on it is decomposed on the device
 N_CACHED = 8  # models whose tensors are kept for the next call
 
 
@@ -40,8 +41,7 @@ class TorchEngine(Engine):
     device : str
         "cpu", "cuda" or "cuda:0", "cuda:1", ...
     block_rows : int, optional
-        Rows per block; where not given, as many as the memory budget allows, up to 262,144 (on "cpu" as many as the
-        threads engine takes).
+        Rows per block; default: what the memory budget allows, up to 262,144 (on "cpu" those of the threads engine).
     memory_budget : int, optional
         Bytes of device memory to take beyond what is in use already; default: half of what is free. Rows made by
         map_rows that would go beyond it are kept in the host's memory.
@@ -66,6 +66,7 @@ class TorchEngine(Engine):
         tf32: bool = False,
     ) -> None:
         self._torch = _load_torch()
+        keep_freed_memory()
         self.device = self._checked_device(device)
         if block_rows is not None and block_rows < 1:
             raise ParameterError(f"block_rows must be at least 1, got {block_rows}.")
@@ -179,12 +180,24 @@ class TorchEngine(Engine):
         taken[order] = found
         return taken
 
-    def largest_eigenpairs(self, matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
+    def beside(self, value: Any) -> Any:
+        """As tensors on the device."""
+        return self._on_device(value)
+
+    def some_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> Rows:
+        """On the device if they lie there."""
+        held = own_rows(rows)
+        if isinstance(held, GivenBlocks) and is_tensor(held.matrix) and held.matrix.device == self.device:
+            return self.put(held.matrix[self._tensor(positions)])
+        return super().some_rows(rows, positions)
+
+    def eigenpairs(self, matrix: FloatArray, n_pairs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """On the device where the matrix is large enough to be worth the way."""
         if self.device.type == "cpu" or len(matrix) < DEVICE_EIGH:
-            return super().largest_eigenpairs(matrix, n_pairs)
+            return super().eigenpairs(matrix, n_pairs)
         values, vectors = self._torch.linalg.eigh(self._tensor(matrix))
-        return host_array(values[-n_pairs:]), host_array(vectors[:, -n_pairs:])
+        kept = slice(-(n_pairs or len(matrix)), None)
+        return host_array(values[kept]), host_array(vectors[:, kept])
 
     def _results(self, function: Callable[..., Any], arguments: Sequence[Any], reuse: Sequence[Rows]) -> Iterator[Any]:
         whole = [None if isinstance(argument, Rows) else self._whole(argument) for argument in arguments]

@@ -176,7 +176,8 @@ class QuorumHasher(Evolving, BaseHasher):
         here = engine.take_rows(present, positions)
         refuse_rare_views(views, here)
         sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
-        self.judge_, judged = self._judge(sample, here)
+        near = engine.at_hand
+        self.judge_, judged = self._judge(sample, here, near)
         many = many_items(present, blocks, views.shape[1], engine, seed)
         if many is not None and self.judge_.trust.known is not None:
             self.judge_ = knowing_all(self.judge_, *many, engine)
@@ -202,12 +203,14 @@ class QuorumHasher(Evolving, BaseHasher):
         teachers = Teachers(repaired, many and Items(self.judge_, *many), labels)
         n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
         self.encoder_ = learn_encoder(weighting, teachers, dial, engine, seed, n_dimensions)
-        placed = placed_rows(self.encoder_, repaired)
+        placed = near.get(near.map_rows(placed_rows, self.encoder_, near.put(repaired)))
         self.nearness_ = self._nearness(placed, dial.smoothing, seed)
-        self.rotation_ = self._rotation(near_rows(self.nearness_, placed), engine, seed)
+        cut = near.get(near.map_rows(near_rows, self.nearness_, near.put(placed)))
+        self.rotation_ = self._rotation(cut, near, seed)
 
-    def _judge(self, sample: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.bool_]) -> tuple[Judge, Judged]:
-        return learn_one_model_judge(sample, present, source_numbers(self.sources, tuple(sample)), self.n_components)
+    def _judge(self, sample: dict[str, Any], present: Any, engine: Engine) -> tuple[Judge, Judged]:
+        sources = source_numbers(self.sources, tuple(sample))
+        return learn_one_model_judge(sample, present, sources, self.n_components, engine)
 
     def _nearness(self, placed: FloatArray, smoothing: float, seed: int) -> Nearness | None:
         return learn_nearness(placed, smoothing, seed)
