@@ -3,14 +3,15 @@
 from setuptools import Extension, setup
 
 NATIVE = "quorumhash/_native"
+SOURCES = ("kernels", "module", "multiindex", "scan", "sweep", "weighted", "words")
 
 setup(
     ext_modules=[
         Extension(
             "quorumhash._native._hamming",
-            [f"{NATIVE}/{name}.c" for name in ("kernels", "module", "multiindex", "scan", "weighted", "words")],
-            depends=[f"{NATIVE}/hamming.h"],
-            extra_compile_args=["-O3"],
+            [f"{NATIVE}/{name}.c" for name in SOURCES],
+            depends=[f"{NATIVE}/hamming.h", f"{NATIVE}/sweep.h"],
+            extra_compile_args=["-O3", "-ffp-contract=off"],  # no fused operations: the same bits on every processor
             optional=True,  # without a compiler NumPy gives the same answers
             py_limited_api=True,
         )

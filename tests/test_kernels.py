@@ -19,8 +19,8 @@ ARM_LIBRARIES = "/usr/aarch64-linux-gnu"
 def build(folder, compiler, *flags, kernels=NATIVE / "kernels.c"):
     """The program tests/native/definition.c with the library's C files, or with other kernels."""
     program = folder / "definition"
-    sources = [kernels, *(NATIVE / f"{name}.c" for name in ("multiindex", "scan", "weighted", "words"))]
-    command = [compiler, *flags, f"-I{NATIVE}", ROOT / "tests/native/definition.c", *sources, "-o", program]
+    sources = [kernels, *(NATIVE / f"{name}.c" for name in ("multiindex", "scan", "sweep", "weighted", "words"))]
+    command = [compiler, *flags, f"-I{NATIVE}", ROOT / "tests/native/definition.c", *sources, "-o", program, "-lm"]
     return program, subprocess.run(command, capture_output=True, text=True)
 
 

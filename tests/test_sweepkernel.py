@@ -20,9 +20,9 @@ pytestmark = [
 @pytest.mark.parametrize("view_type", ["float32", "float64"])
 def test_one_pass_gives_what_the_array_code_gives(monkeypatch, norm, is_pulled, n_landmarks, n_views, view_type):
     sweep, pull, targets, state = make_sweep(n_landmarks, n_views, is_pulled, view_type)
-    assert sweeps._is_fused(*state)
+    assert sweeps._one_pass(*state) is not None
     fused = sweep_rows(sweep, norm, pull, targets, *(part.clone() for part in state))
-    monkeypatch.setattr(sweeps, "_is_fused", lambda *_: False)
+    monkeypatch.setattr(sweeps, "_one_pass", lambda *_: None)
     plain = sweep_rows(sweep, norm, pull, targets, *(part.clone() for part in state))
     for one, other in zip(fused, plain, strict=True):
         np.testing.assert_allclose(one.cpu().numpy(), other.cpu().numpy(), rtol=1e-12, atol=1e-14)
@@ -32,7 +32,7 @@ def test_one_pass_gives_what_the_array_code_gives(monkeypatch, norm, is_pulled, 
 def test_rows_that_do_not_lie_whole_in_memory_are_left_to_the_array_code():
     sweep, pull, targets, state = make_sweep(8, 2, True, "float32")
     wide = [part.repeat(1, 2)[:, :8] for part in state]
-    assert not sweeps._is_fused(*wide)
+    assert sweeps._one_pass(*wide) is None
     np.testing.assert_allclose(
         sweep_rows(sweep, "l21", pull, targets, *wide)[0].cpu().numpy(),
         sweep_rows(sweep, "l21", pull, targets, *state)[0].cpu().numpy(),

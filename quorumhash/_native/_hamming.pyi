@@ -36,3 +36,15 @@ def fill_band(
     rows: Buffer,
     codes: Buffer | None,
 ) -> None: ...
+def sweep(
+    kernel: str,
+    by_rows: bool,
+    is_single: bool,
+    numbers: tuple[float, float, float],
+    consensus: Buffer,
+    shown: Buffer,
+    low_rank: Buffer,
+    pulled: Buffer | None,
+    duals: Sequence[Buffer],
+    views: Sequence[Buffer],
+) -> tuple[float, float]: ...

@@ -7,6 +7,8 @@
 #ifndef QUORUMHASH_HAMMING_H
 #define QUORUMHASH_HAMMING_H
 
+#include "sweep.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +61,7 @@ typedef struct {
     qh_run *weighted; /* by the tables, any n_bytes */
     qh_near_words *near_words;
     int has_popcount; /* whether one instruction counts the bits of a word */
+    qh_sweep_rows *sweep;
 } qh_kernel;
 
 qh_near_words qh_near_words_portable, qh_near_words_neon, qh_near_words_avx2, qh_near_words_avx512;

@@ -71,7 +71,8 @@ static unsigned portable_weighted(const uint8_t *tiles, size_t n_tiles, size_t s
     return any;
 }
 
-static const qh_kernel portable = {"portable", portable_hamming, portable_weighted, qh_near_words_portable, 0};
+static const qh_kernel portable = {"portable", portable_hamming, portable_weighted, qh_near_words_portable, 0,
+                                   qh_sweep_portable};
 
 #ifdef QH_X86
 #include <immintrin.h>
@@ -150,7 +151,7 @@ QH_AVX2 static unsigned avx2_weighted(const uint8_t *tiles, size_t n_tiles, size
     }
 }
 
-static const qh_kernel avx2 = {"avx2", avx2_weighted, avx2_weighted, qh_near_words_avx2, 1};
+static const qh_kernel avx2 = {"avx2", avx2_weighted, avx2_weighted, qh_near_words_avx2, 1, qh_sweep_avx2};
 
 /* ---- AVX-512: one instruction counts the bits of 64 bytes ---- */
 
@@ -224,7 +225,7 @@ QH_INLINE QH_AVX512 unsigned avx512_tiles(const uint8_t *tiles, size_t n_tiles, 
 QH_AVX512_RUN(avx512_hamming, 0)
 QH_AVX512_RUN(avx512_weighted, 1)
 
-static const qh_kernel avx512 = {"avx512", avx512_hamming, avx512_weighted, qh_near_words_avx512, 1};
+static const qh_kernel avx512 = {"avx512", avx512_hamming, avx512_weighted, qh_near_words_avx512, 1, qh_sweep_avx512};
 #endif
 
 #ifdef QH_NEON
@@ -284,7 +285,7 @@ static unsigned neon_weighted(const uint8_t *tiles, size_t n_tiles, size_t strid
     return neon_tiles(tiles, n_tiles, stride, n_bytes, early, probes, n_probes, masks, distances, 1);
 }
 
-static const qh_kernel neon = {"neon", neon_hamming, neon_weighted, qh_near_words_neon, 1};
+static const qh_kernel neon = {"neon", neon_hamming, neon_weighted, qh_near_words_neon, 1, qh_sweep_portable};
 #endif
 
 size_t qh_kernels(const qh_kernel *found[4])

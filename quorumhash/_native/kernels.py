@@ -1,4 +1,4 @@
-"""Which kernel searches, and its calls: C where it was compiled, NumPy elsewhere, with the same answers.
+"""Which kernel searches and sweeps, and its calls: C where it was compiled, NumPy elsewhere, with the same answers.
 
 `QUORUMHASH_KERNEL` names one of `available()`; where it is not set, the fastest that this processor can run is taken.
 """
@@ -114,3 +114,29 @@ def fill_band(words: Words, start: int, width: int) -> tuple[Any, ...]:
     codes = np.empty(n_rows, dtype=np.uint64) if n_words == 1 else None
     _hamming.fill_band(words, n_rows, n_words, start, width, offsets, rows, codes)
     return start, width, offsets, rows, words if codes is None else codes
+
+
+def serves_sweep(*blocks: Any) -> bool:
+    """Whether `sweep_together` takes these blocks: kernel, shown, duals, views (n, R); C only."""
+    if chosen() == "numpy" or not all(isinstance(block, np.ndarray) and block.flags.c_contiguous for block in blocks):
+        return False
+    state, views = blocks[: len(blocks) // 2 + 1], blocks[len(blocks) // 2 + 1 :]
+    types = {view.dtype for view in views}
+    return all(part.dtype == np.float64 for part in state) and types in ({np.dtype("f4")}, {np.dtype("f8")})
+
+
+def sweep_together(
+    error_norm: str,
+    numbers: tuple[float, float, float],
+    kernel: Any,
+    shown: Any,
+    low_rank: Any,
+    pulled: Any,
+    duals: Sequence[Any],
+    views: Sequence[Any],
+) -> tuple[Any, Any]:
+    """As quorumhash/sweepkernel.py has it for devices: state in place; largest residual and sum of error norms."""
+    is_single = views[0].dtype == np.float32
+    return _hamming.sweep(
+        chosen(), error_norm == "l21", is_single, numbers, kernel, shown, low_rank, pulled, duals, views
+    )

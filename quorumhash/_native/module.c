@@ -1,6 +1,6 @@
-/* The door from Python: buffers in and out, no NumPy headers, the stable ABI of 3.11, the GIL given up while searching.
+/* The door from Python: buffers in and out, no NumPy headers, the stable ABI of 3.11, the GIL given up while working.
  *
- * The caller (kernels.py) has checked values; here only lengths are checked, so that no call can read past a buffer.
+ * The caller (kernels.py) has checked values; here only lengths and types are checked, so that no call can read past a buffer.
  */
 #define PY_SSIZE_T_CLEAN
 #ifndef Py_LIMITED_API
@@ -21,24 +21,47 @@ typedef struct { /* what a call borrows */
     qh_search search;
 } call;
 
-static void *borrow(call *given, PyObject *object, size_t n_bytes, int is_written, const char *what)
+static char nothing; /* an empty buffer may have no address */
+
+static Py_buffer *open_buffer(call *given, PyObject *object, int flags)
 {
     if (given->n_buffers == given->capacity) {
         const size_t capacity = given->capacity ? 2 * given->capacity : 32;
         Py_buffer *larger = realloc(given->buffers, capacity * sizeof *larger);
-        if (!larger) return PyErr_NoMemory();
+        if (!larger) {
+            PyErr_NoMemory();
+            return NULL;
+        }
         given->buffers = larger;
         given->capacity = capacity;
     }
-    Py_buffer *buffer = &given->buffers[given->n_buffers];
-    if (PyObject_GetBuffer(object, buffer, is_written ? PyBUF_WRITABLE : PyBUF_SIMPLE)) return NULL;
-    given->n_buffers++;
+    if (PyObject_GetBuffer(object, &given->buffers[given->n_buffers], flags)) return NULL;
+    return &given->buffers[given->n_buffers++];
+}
+
+static void *borrow(call *given, PyObject *object, size_t n_bytes, int is_written, const char *what)
+{
+    const Py_buffer *buffer = open_buffer(given, object, is_written ? PyBUF_WRITABLE : PyBUF_SIMPLE);
+    if (!buffer) return NULL;
     if ((size_t)buffer->len < n_bytes) {
         PyErr_Format(PyExc_ValueError, "%s must have %zu bytes, got %zd.", what, n_bytes, buffer->len);
         return NULL;
     }
-    static char nothing; /* an empty buffer may have no address */
     return buffer->buf ? buffer->buf : &nothing;
+}
+
+/* A matrix of float ("f") or double ("d"), row after row, of the shape of the call's first one. */
+static void *borrow_matrix(call *given, PyObject *object, const char *format, int is_written, const char *what)
+{
+    const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (is_written ? PyBUF_WRITABLE : 0);
+    const Py_buffer *matrix = open_buffer(given, object, flags), *first = given->buffers;
+    if (!matrix) return NULL;
+    if (matrix->ndim != 2 || strcmp(matrix->format, format) || matrix->shape[0] != first->shape[0] ||
+        matrix->shape[1] != first->shape[1]) {
+        PyErr_Format(PyExc_ValueError, "%s must be a matrix of type '%s' and of one shape with Khat.", what, format);
+        return NULL;
+    }
+    return matrix->buf ? matrix->buf : &nothing;
 }
 
 static void give_back(call *given)
@@ -118,19 +141,25 @@ static int read_segment(call *given, PyObject *tuple, qh_segment *segment, qh_ba
     return 0;
 }
 
+static const qh_kernel *kernel_named(const char *name) /* NULL: not here */
+{
+    const qh_kernel *found[4];
+    const size_t n_found = qh_kernels(found);
+    for (size_t i = 0; i < n_found; i++)
+        if (!strcmp(found[i]->name, name)) return found[i];
+    return NULL;
+}
+
 static int read_search(call *given, PyObject *tuple)
 {
     const char *name;
-    const qh_kernel *found[4];
     PyObject *list;
     Py_ssize_t n_bits, stage;
     double scan_cost, look_up_cost, candidate_cost;
     if (!PyArg_ParseTuple(tuple, "snOn(ddd)", &name, &n_bits, &list, &stage, &scan_cost, &look_up_cost, &candidate_cost))
         return -1;
-    const size_t n_found = qh_kernels(found);
     qh_search *search = &given->search;
-    for (size_t i = 0; i < n_found; i++)
-        if (!strcmp(found[i]->name, name)) search->kernel = found[i];
+    search->kernel = kernel_named(name);
     const Py_ssize_t n_segments = PySequence_Size(list);
     if (!search->kernel || n_bits < 1 || n_bits > 8 * QH_MAX_BYTES || stage < 0 || n_segments < 0 || n_segments > 65535) {
         PyErr_SetString(PyExc_ValueError, "no such kernel here, or n_bits not from 1 to 1024.");
@@ -294,6 +323,65 @@ static PyObject *fill_band(PyObject *self, PyObject *args)
     return result;
 }
 
+static int read_voices(call *given, PyObject *of_duals, PyObject *of_views, qh_sweep *sweep)
+{
+    for (size_t m = 0; m < sweep->n_views; m++) {
+        PyObject *dual = PySequence_GetItem(of_duals, (Py_ssize_t)m), *view = PySequence_GetItem(of_views, (Py_ssize_t)m);
+        sweep->duals[m] = dual && view ? borrow_matrix(given, dual, "d", 1, "a dual") : NULL;
+        sweep->views[m] = sweep->duals[m] ? borrow_matrix(given, view, sweep->is_single ? "f" : "d", 0, "a view") : NULL;
+        Py_XDECREF(dual); /* a buffer keeps what it is of */
+        Py_XDECREF(view);
+        if (!sweep->views[m]) return -1;
+    }
+    return 0;
+}
+
+/* sweep(kernel, by_rows, is_single, (threshold, share, scale), Khat, shown, low_rank, pulled or None, duals, views)
+ * -> (residual, error), Khat, shown and duals in place */
+static PyObject *sweep(PyObject *self, PyObject *args)
+{
+    call given = {0};
+    qh_sweep work = {0};
+    const char *name;
+    PyObject *of_kernel, *of_shown, *of_low_rank, *of_pulled, *of_duals, *of_views, *result = NULL;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "spp(ddd)OOOOOO", &name, &work.by_rows, &work.is_single, &work.threshold, &work.share,
+                          &work.scale, &of_kernel, &of_shown, &of_low_rank, &of_pulled, &of_duals, &of_views))
+        return NULL;
+    const qh_kernel *kernel = kernel_named(name);
+    const Py_ssize_t n_views = PySequence_Size(of_views);
+    if (!kernel || n_views < 1 || n_views > 65535 || PySequence_Size(of_duals) != n_views) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "no such kernel here, or not a dual for every view.");
+        return NULL;
+    }
+    work.n_views = (size_t)n_views;
+    work.duals = calloc(work.n_views, sizeof *work.duals);
+    work.views = calloc(work.n_views, sizeof *work.views);
+    if (!work.duals || !work.views) PyErr_NoMemory();
+    else if ((work.kernel = borrow_matrix(&given, of_kernel, "d", 1, "Khat")) &&
+             (work.shown = borrow_matrix(&given, of_shown, "d", 1, "Khat - dual_0")) &&
+             (work.low_rank = borrow_matrix(&given, of_low_rank, "d", 0, "the low rank's moves")) &&
+             (of_pulled == Py_None || (work.pulled = borrow_matrix(&given, of_pulled, "d", 0, "the targets' moves"))) &&
+             !read_voices(&given, of_duals, of_views, &work)) {
+        work.n_rows = (size_t)given.buffers->shape[0];
+        work.n_columns = (size_t)given.buffers->shape[1];
+        work.room = malloc(qh_sweep_room(work.n_columns, work.n_views) * sizeof *work.room);
+        if (work.room) {
+            Py_BEGIN_ALLOW_THREADS
+            kernel->sweep(&work);
+            Py_END_ALLOW_THREADS
+            result = Py_BuildValue("dd", work.residual, work.error);
+        } else {
+            PyErr_NoMemory();
+        }
+    }
+    give_back(&given);
+    free(work.duals);
+    free(work.views);
+    free(work.room);
+    return result;
+}
+
 /* kernels() -> names of those this processor can run, the fastest first */
 static PyObject *kernels(PyObject *self, PyObject *args)
 {
@@ -317,6 +405,7 @@ static PyMethodDef methods[] = {
     {"ranked", rank, METH_VARARGS, "k cheapest items of each query, by tables of costs."},
     {"within", within, METH_VARARGS, "All items within a radius of each query."},
     {"fill_band", fill_band, METH_VARARGS, "Rows in the order of one band's bits."},
+    {"sweep", sweep, METH_VARARGS, "What follows the products of a sweep of the consensus, for some rows."},
     {"kernels", kernels, METH_NOARGS, "Kernels this processor can run, the fastest first."},
     {NULL, NULL, 0, NULL},
 };
@@ -324,7 +413,7 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "_hamming",
-    .m_doc = "Exact search among binary codes; see kernels.py for the Python side.",
+    .m_doc = "Exact search among binary codes, and a sweep of the consensus; see kernels.py for the Python side.",
     .m_methods = methods,
 };
 

@@ -1,4 +1,4 @@
-/* Every kernel of this build against the definition of the Hamming distance, bit by bit.
+/* Every kernel of this build against the definition of the Hamming distance, bit by bit, and of a sweep of the consensus.
  *
  *     definition N_BITS...    exit status 1, and a sentence, at the first difference; else one line a kernel
  *
@@ -6,6 +6,7 @@
  */
 #include "hamming.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,6 +346,93 @@ static void check_table(const qh_kernel *kernel, size_t largest, size_t n_querie
     check_searches(search, &made, n_queries < 3 ? n_queries : 3);
 } /* what it took goes with the program */
 
+/* ---- a sweep of the consensus ---- */
+
+#define VOICES 3
+
+static double *make_matrix(size_t n, double scale)
+{
+    double *made = room(n * sizeof *made);
+    for (size_t i = 0; i < n; i++) made[i] = scale * (double)draw(1u << 20) / (1u << 20);
+    return made;
+}
+
+static int is_near(double a, double b) { return fabs(a - b) <= 1e-12 * (1 + fabs(b)); }
+
+/* v less its error, for column i of a row. */
+static double less_error(const qh_sweep *sweep, const double *row, size_t i)
+{
+    double squares = 0;
+    if (!sweep->by_rows) return fmin(fmax(row[i], -sweep->threshold), sweep->threshold);
+    for (size_t j = 0; j < sweep->n_columns; j++) squares += row[j] * row[j];
+    return squares > 0 ? row[i] - row[i] * fmax(0, 1 - sweep->threshold / sqrt(squares)) : 0;
+}
+
+static void check_sweep(const qh_kernel *kernel, size_t n_rows, size_t n, size_t n_views, unsigned kind)
+{
+    const size_t all = n_rows * n;
+    double *state[2 + VOICES], *before[2 + VOICES], *views[VOICES], *singles[VOICES], residual = 0, error = 0;
+    double *low = make_matrix(all, 0.1), *pulled = make_matrix(all, 0.1), *row = room(n * sizeof *row);
+    const void *given[VOICES];
+    for (size_t i = 0; i < all; i += 3) low[i] -= 3; /* Khat would be negative */
+    if (!(kind & 2)) low[all - 1] = -9;
+    for (size_t part = 0; part < 2 + n_views; part++) {
+        state[part] = make_matrix(all, part < 2 ? 1 : 0.1);
+        memset(state[part] + (n_rows / 2) * n, 0, n * sizeof **state);
+        if (part > 1 && kind & 2) state[part][n - 1] = -4; /* the largest residual */
+        before[part] = room(all * sizeof **before);
+        memcpy(before[part], state[part], all * sizeof **before);
+    }
+    for (size_t m = 0; m < n_views; m++) {
+        views[m] = make_matrix(all, 1);
+        singles[m] = room(all * sizeof **singles);
+        memset(views[m] + (n_rows / 2) * n, 0, n * sizeof **views);
+        for (size_t i = 0; i < all; i++) ((float *)singles[m])[i] = (float)views[m][i];
+        given[m] = kind & 1 ? (void *)singles[m] : (void *)views[m];
+    }
+    qh_sweep sweep = {.n_rows = n_rows, .n_columns = n, .n_views = n_views, .threshold = 0.3, .share = 0.3, .scale = 0.9,
+                      .by_rows = kind >> 1 & 1, .is_single = kind & 1, .kernel = state[0], .shown = state[1],
+                      .low_rank = low, .pulled = kind & 4 ? pulled : NULL, .duals = state + 2, .views = given,
+                      .room = malloc(qh_sweep_room(n, n_views) * sizeof(double))};
+    kernel->sweep(&sweep);
+    for (size_t at = 0; at < all; at++) {
+        const size_t i = at % n, start = at - i;
+        double kept[VOICES], total = low[at];
+        for (size_t m = 0; m < n_views; m++) {
+            double squares = 0;
+            for (size_t j = 0; j < n; j++) {
+                const double e = views[m][start + j] - before[0][start + j];
+                row[j] = e + before[2 + m][start + j];
+                squares += e * e;
+            }
+            if (sweep.by_rows) error += i ? 0 : sqrt(squares);
+            else error += fabs(views[m][at] - before[0][at]);
+            total += kept[m] = less_error(&sweep, row, i);
+        }
+        const double old = before[0][at];
+        const double now = fmax(0, old + total * sweep.share + (sweep.pulled ? pulled[at] : 0));
+        require(is_near(state[0][at], now), "Khat of a sweep", start, i);
+        require(is_near(state[1][at], now - sweep.scale * (low[at] + old - now)), "Khat - dual_0 of a sweep", start, i);
+        residual = fmax(residual, fabs(before[1][at] + low[at] - now));
+        for (size_t m = 0; m < n_views; m++) {
+            const double refused = kept[m] + old - now;
+            require(is_near(state[2 + m][at], refused * sweep.scale), "a dual of a sweep", start, i);
+            residual = fmax(residual, fabs(before[2 + m][at] - refused));
+        }
+    }
+    require(is_near(sweep.residual, residual), "the residual of a sweep", n, n_views);
+    require(is_near(sweep.error, error), "the error of a sweep", n, n_views);
+    free(sweep.room);
+} /* what else it took goes with the program */
+
+static void check_sweeps(const qh_kernel *kernel)
+{
+    const size_t widths[] = {1, 7, 8, 9, 31, 64, 300};
+    for (size_t i = 0; i < 7; i++)
+        for (size_t n_views = 1; n_views <= VOICES; n_views++)
+            for (unsigned kind = 0; kind < 8; kind++) check_sweep(kernel, 3, widths[i], n_views, kind);
+}
+
 int main(int n_arguments, char **arguments)
 {
     const qh_kernel *found[4];
@@ -353,6 +441,7 @@ int main(int n_arguments, char **arguments)
         n_checks = 0;
         kernel_name = found[i]->name;
         check_near_words(found[i]);
+        check_sweeps(found[i]);
         for (int a = 1; a < n_arguments; a++) {
             n_bits = (size_t)atoi(arguments[a]);
             n_bytes = (n_bits + 7) / 8;
