@@ -32,7 +32,7 @@ def test_every_kernel_gives_what_the_array_code_gives(monkeypatch, norm, is_pull
         for one, plain in zip(found[name], found["numpy"], strict=True):
             np.testing.assert_allclose(one, plain, rtol=1e-12, atol=1e-14)
         for one, other in zip(found[name], found[COMPILED[-1]], strict=True):
-            np.testing.assert_array_equal(one, other)  # a model does not depend on the processor's family
+            np.testing.assert_array_equal(one, other)  # no kernel rounds otherwise
 
 
 def test_new_blocks_are_the_old_ones_written_over():
@@ -121,7 +121,7 @@ def test_the_door_refuses_what_the_kernels_cannot_read(part, how):
 def test_the_door_writes_into_nothing_that_is_read_only(part):
     locked = np.random.default_rng(0).random((6, 5))
     locked.flags.writeable = False
-    with pytest.raises((ValueError, BufferError), match="read-only|writ"):
+    with pytest.raises((ValueError, BufferError), match=r"read-only|writ"):
         kernels._hamming.sweep(*arguments(**{part: [locked, locked] if part == "duals" else locked}))
 
 

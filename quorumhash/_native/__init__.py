@@ -1,1 +1,1 @@
-"""Exact search among binary codes: loops in C for each family of processors, and NumPy for where none was compiled."""
+"""Loops in C for each family of processors, NumPy where none was compiled: exact search among codes, and sweeps."""
