@@ -73,6 +73,26 @@ def test_rows_that_do_not_lie_whole_in_memory_are_left_to_the_array_code(part):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
+def anywhere(matrix):
+    """The same numbers one byte behind where numbers of their type lie."""
+    moved = np.empty(matrix.nbytes + 1, dtype=np.uint8)[1:].view(matrix.dtype).reshape(matrix.shape)
+    moved[:] = matrix
+    assert not moved.flags.aligned
+    return moved
+
+
+def test_rows_may_lie_anywhere_in_memory_as_those_of_a_message_do():
+    sweep, pull, targets, state = make_sweep(8, 2, True, "float32")
+    given = [*(part.copy() for part in state[:4]), *map(anywhere, state[4:])]
+    assert sweeps._one_pass(*given) is not None
+    assert sweeps._one_pass(*map(anywhere, state)) is None
+    moved = [anywhere(part) for part in state]
+    wanted = sweep_rows(sweep, "l21", pull, targets, *state)
+    for found in (sweep_rows(sweep, "l21", pull, targets, *given), sweep_rows(sweep, "l21", pull, targets, *moved)):
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
 def test_views_of_two_types_and_states_of_single_numbers_are_left_to_the_array_code():
     *_, state = make_sweep(8, 2, False, "float32")
     assert sweeps._one_pass(*state) is not None

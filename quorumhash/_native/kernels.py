@@ -122,7 +122,8 @@ def serves_sweep(*blocks: Any) -> bool:
         return False
     state, views = blocks[: len(blocks) // 2 + 1], blocks[len(blocks) // 2 + 1 :]
     types = {view.dtype for view in views}
-    return all(part.dtype == np.float64 for part in state) and types in ({np.dtype("f4")}, {np.dtype("f8")})
+    is_state = all(part.dtype == np.float64 and part.flags.aligned and part.flags.writeable for part in state)
+    return is_state and types in ({np.dtype("f4")}, {np.dtype("f8")})
 
 
 def sweep_together(
@@ -137,6 +138,7 @@ def sweep_together(
 ) -> tuple[Any, Any]:
     """As quorumhash/sweepkernel.py has it for devices: state in place; largest residual and sum of error norms."""
     is_single = views[0].dtype == np.float32
+    views = [np.require(view, requirements="A") for view in views]  # what came to a worker lies anywhere in its message
     return _hamming.sweep(
         chosen(), error_norm == "l21", is_single, numbers, kernel, shown, low_rank, pulled, duals, views
     )
