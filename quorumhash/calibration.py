@@ -24,7 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 SMALLEST_SHARE, LARGEST_SHARE, FIRST_SHARE = 0.003, 0.6, 0.1
 FEWEST_ROWS = 30  # below this nothing can be calibrated
 N_POINTS = 64  # of a curve
-NEWTON_STEPS = 20
+NEWTON_STEPS, SETTLED = 20, 1e-12
 LARGEST_SLOPE = 1.0
 APART = 0.5  # the largest gap between right rows and mismatches from which on e is known
 
@@ -104,9 +104,12 @@ def _logistic(real: FloatArray, fake: FloatArray, share: float) -> tuple[float, 
         design = np.stack([votes, np.ones_like(votes)])
         curvature = (design * (weights * guess * (1 - guess))) @ design.T + 1e-9 * np.eye(2)
         step = np.linalg.solve(curvature, design @ (weights * (target - guess)))
+        before = slope, offset, share
         slope, offset = slope + float(np.clip(step[0], -0.5, 0.5)), offset + float(np.clip(step[1], -2, 2))
         slope = float(np.clip(slope, 1e-3, LARGEST_SLOPE))
         share = float(np.clip(1.0 - right.mean(), least, most))
+        if np.abs(np.subtract(before, (slope, offset, share))).max() < SETTLED:
+            break
     return slope, offset, share
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import array_namespace, is_numpy_array
 
 from quorumhash.coordinates import (
     LARGEST_DEVIATION,
@@ -28,7 +28,7 @@ from quorumhash.coordinates import (
 from quorumhash.engines import Engine
 from quorumhash.proximal import fix_signs
 from quorumhash.scaling import Scaling
-from quorumhash.tensors import on_host
+from quorumhash.tensors import beside, on_host
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -39,26 +39,25 @@ COMPLETION_ROUNDS = 3
 
 def describe(
     block: npt.NDArray[Any], present: npt.NDArray[np.bool_], n_components: int, engine: Engine | None = None
-) -> tuple[Components, FloatArray, FloatArray]:
+) -> tuple[Components, Any, Any]:
     """Learn one view from sampled rows (s, d); gives its components, and the rows' signature and coordinates.
 
     Grain is learned from every other row. Rows that it was learned from hardly vary in it, new ones do: so these rows
-    show theirs along directions that the other rows would have given. All of it is computed where the engine does.
+    show theirs along directions that the other rows would have given. All of it is computed where the engine does, and
+    stays there.
     """
-    near = engine.beside if engine else _as_it_is
-    rows, here = near(block), np.flatnonzero(present)
+    rows, here = engine.beside(block) if engine else block, np.flatnonzero(present)
+
+    def near(value: Any) -> Any:
+        return beside(value, rows)
+
     components, other = _learned(rows if present.all() else rows[near(here)], n_components)
     by_others = replace(components, plain=components.plain[:, :0], signature=components.signature[:, :0], grain=other)
     there, by_others = near(components), near(by_others)
     values = scaled_and_completed(there, rows)
-    signature = on_host(signature_rows(there, values))
-    seen = here[::2]
-    signature[seen, components.n_signature :] = on_host(signature_rows(by_others, values[near(seen)]))
-    return components, signature, on_host(coordinate_rows(there, values))
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+    signature, seen = signature_rows(there, values), near(here[::2])
+    signature[seen, components.n_signature :] = signature_rows(by_others, values[seen])
+    return components, signature, coordinate_rows(there, values)
 
 
 def learn_components(block: npt.NDArray[Any], n_components: int) -> Components:
@@ -77,32 +76,27 @@ def _learned(block: Any, n_components: int) -> tuple[Components, FloatArray]:
     for _ in range(COMPLETION_ROUNDS if is_holed else 0):
         total = float(_column_squares(filled).sum()) / len(filled)
         noise = float(left_out_noise(variances, total, len(directions)))
-        filled = completed(filled, missing, _beside(filled, directions), _beside(filled, variances), noise)
+        filled = completed(filled, missing, beside(directions, filled), beside(variances, filled), noise)
         directions, variances = _principal(_squares(filled), n_components)
     squares = on_host(_column_squares(filled)) / len(filled)  # std would copy the rows three times over
     spreads = np.sqrt(np.maximum(squares - on_host(xp.mean(filled, axis=0)) ** 2, 0.0))
     varies = spreads > 1e-6 * max(float(spreads.max(initial=0.0)), 1e-300)
     levels = np.where(varies, 1.0 / np.where(varies, spreads, 1.0), 0.0)
-    levelled = filled * _beside(filled, levels)
+    levelled = filled * beside(levels, filled)
     xp.clip(levelled, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=levelled)
     plain, signature, grain, other = _signature(levelled, directions, variances)
     return Components(scaling, levels, directions, variances, plain, signature, grain), other
-
-
-def _beside(rows: Any, array: FloatArray) -> Any:
-    """A host array where rows are."""
-    return array if is_numpy_array(rows) else array_namespace(rows).asarray(array, device=device(rows))
 
 
 def robust_scaling(block: Any) -> tuple[Scaling, Any]:
     """Mean and factor as in scaling.py, and the scaled rows, after far rows were drawn in: one of them could be all."""
     xp = array_namespace(block)
     is_whole = not bool(xp.any(xp.isnan(block)))
-    centre = _beside(block, _first_centre(block, is_whole))
+    centre = beside(_first_centre(block, is_whole), block)
     drawn = block - centre
     norms = np.sqrt(on_host(_total(drawn**2, is_whole, axis=1)))
     limit = FARTHEST * float(np.median(norms[norms > 0])) if (norms > 0).any() else 1.0
-    drawn *= _beside(block, np.minimum(1.0, limit / np.maximum(norms, 1e-300))[:, None])
+    drawn *= beside(np.minimum(1.0, limit / np.maximum(norms, 1e-300))[:, None], block)
     drawn += centre
     mean = _column_means(drawn, is_whole)
     drawn -= mean

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_numpy_array
 
 from quorumhash.checks import check_shape, require
 from quorumhash.similarity import squared_lengths
+from quorumhash.tensors import beside, on_host
 from quorumhash.whitening import weighted_moments, whitening_of, widest_columns
 
 FloatArray = npt.NDArray[np.float64]
@@ -47,7 +48,7 @@ class ViewTests:
 
 
 def learn_view(
-    rows: FloatArray, n_signature: int, weights: FloatArray, usable: Flags, masses: tuple[FloatArray, FloatArray]
+    rows: Any, n_signature: int, weights: FloatArray, usable: Flags, masses: tuple[FloatArray, FloatArray]
 ) -> tuple[ViewTests, FloatArray]:
     """The density test, and the deviations (n,) of the rows it was learned from; `masses` are probes and points.
 
@@ -56,13 +57,13 @@ def learn_view(
     """
     view = _whitened_view(rows, n_signature, weights, *masses)
     if not usable.any():
-        return view, density_deviations(view, rows)
-    lengths = _as_unseen(log_lengths(view, rows), weights)
+        return view, on_host(density_deviations(beside(view, rows), rows))
+    lengths = _as_unseen(_lengths(view, rows), weights)
     apart = (lengths > _cluster_limits(lengths[usable])).any(axis=1)
     if apart.any():  # a cluster of its own far above the rest would widen every spread it is measured by
         weights = np.where(apart, 0.0, weights)
         view = _whitened_view(rows, n_signature, weights, *masses)
-        lengths = _as_unseen(log_lengths(view, rows), weights)
+        lengths = _as_unseen(_lengths(view, rows), weights)
     counted = lengths[usable]
     limits = _cluster_limits(counted)
     modes = np.array([_half_sample_mode(np.sort(counted[:, i])[: (len(counted) + 1) // 2]) for i in range(2)])
@@ -72,14 +73,21 @@ def learn_view(
     return view, _deviations(view, lengths)
 
 
+def _lengths(view: ViewTests, rows: Any) -> FloatArray:
+    """`log_lengths`, on the host."""
+    return on_host(log_lengths(beside(view, rows), rows))
+
+
 def _whitened_view(
-    rows: FloatArray, n_signature: int, weights: FloatArray, probes: FloatArray, points: FloatArray
+    rows: Any, n_signature: int, weights: FloatArray, probes: FloatArray, points: FloatArray
 ) -> ViewTests:
     mean, covariance, _ = weighted_moments(rows[:, :n_signature], weights)
     floor = DENSITY_RIDGE * max(float(np.trace(covariance)) / n_signature, 1e-300)
     grain, total = rows[:, n_signature:], max(float(weights.sum()), 1e-300)
-    grain_mean = weights @ grain / total
-    squares = np.einsum("i,ij,ij->j", weights, grain, grain) / total
+    there = beside(weights, rows)
+    grain_mean = on_host(there @ grain) / total
+    squares = np.einsum("i,ij,ij->j", there, grain, grain) if is_numpy_array(grain) else there @ (grain * grain)
+    squares = on_host(squares) / total
     grain_spread = np.sqrt(np.maximum(squares - grain_mean**2, 0.0) + floor)
     whitening = np.zeros_like(covariance)
     n_columns = int(np.clip(total / ROWS_PER_COLUMN, min(FEWEST_COLUMNS, n_signature), n_signature))

@@ -114,7 +114,7 @@ def learn_inspector(
     blocks = put_views(views, engine)
     sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
     present = facts[positions] == 0
-    judge, judged = learn_judge(sample, present, sources, engine=engine)
+    judge, judged = learn_judge(sample, present, sources)
     if not judge.trust.pairs:
         return Inspector(judge, positions[:0], ())
     signatures = judged.signatures

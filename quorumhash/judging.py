@@ -30,6 +30,7 @@ from quorumhash.engines.threads import run_together
 from quorumhash.knownrows import learn_known
 from quorumhash.progress import stage
 from quorumhash.repair import RepairModel, check_repair, learn_repair, repair_rows, shares_kept
+from quorumhash.tensors import beside, on_host
 from quorumhash.trust import (
     TRUST_PARTS,
     TrustModel,
@@ -62,8 +63,8 @@ class Judge:
 class Judged:
     """The sampled rows as the judge sees them: signature and coordinates of every view, trust (s, M)."""
 
-    signatures: list[FloatArray]
-    coordinates: list[FloatArray]
+    signatures: list[Any]  # where the engine computes, as coordinates are
+    coordinates: list[Any]
     trust: FloatArray
 
 
@@ -74,7 +75,7 @@ def learn_judge(
     """Learn from sampled rows (s, d) per view; products of whole rows are made where the engine computes, if given."""
     width, parts = n_components or default_n_components(len(sample)), list(sample.values())
 
-    def described(m: int) -> tuple[Components, FloatArray, FloatArray]:
+    def described(m: int) -> tuple[Components, Any, Any]:
         return describe(parts[m], present[:, m], width, engine)
 
     with stage("describing views", len(parts), "views") as done:
@@ -102,7 +103,7 @@ def learn_one_model_judge(
     judge, judged = learn_judge(sample, present, sources, n_components, engine)
     if len(present) < FEWEST_TO_TEACH:
         return judge, judged
-    usable = present & ~mass_rows(judge.trust, judged.signatures)
+    usable = present & ~on_host(mass_rows(beside(judge.trust, judged.signatures[0]), judged.signatures))
     widths = [c.n_signature for c in judge.components]
     density = _walked(engine, density_rows, judge.trust, *judged.signatures)
     strange = other_version_rows(judged.coordinates, judged.signatures, widths, usable, judged.trust, density)
@@ -154,7 +155,7 @@ def _held_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any]
 def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
     """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call."""
     coordinates, signatures = described_rows(judge, present, *blocks)
-    usable, trust = usable_rows(judge.trust, present, signatures), trust_rows(judge.trust, present, *signatures)
+    usable, trust = usable_rows(judge.trust, present, *signatures), trust_rows(judge.trust, present, *signatures)
     return repaired_coordinates(judge, limits, usable, trust, coordinates)
 
 
@@ -167,6 +168,17 @@ def repaired_coordinates(judge: Judge, limits: Any, usable: Any, trust: Any, coo
     here = xp.astype(usable, limits.dtype)
     limits = xp.where(xp.any(here * limits > 0, axis=1)[:, None], limits, 1.0)
     return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates)
+
+
+def repaired_sample(judge: Judge, judged: Judged, present: npt.NDArray[np.bool_], engine: Engine) -> Any:
+    """Repaired coordinates (s, q) of the sampled rows themselves, where the engine computes."""
+    usable = _walked(engine, usable_rows, judge.trust, present, *judged.signatures)
+    everyone, rows = np.ones(len(judge.components)), (usable, judged.trust, *judged.coordinates)
+    return engine.held(engine.map_rows(_repaired_block, judge, everyone, *map(engine.put, rows)))
+
+
+def _repaired_block(judge: Judge, limits: Any, usable: Any, trust: Any, *coordinates: Any) -> Any:
+    return repaired_coordinates(judge, limits, usable, trust, coordinates)
 
 
 def repaired_views(judge: Judge, views: Views) -> FloatArray:

@@ -16,6 +16,7 @@ from array_api_compat import array_namespace
 
 from quorumhash.checks import check_scaling, check_shape, is_number, require
 from quorumhash.engines import Engine, Rows
+from quorumhash.engines.threads import run_together
 from quorumhash.landmarks import FloatMatrix, all_landmarks, graph_landmarks, refuse_rare_views, sample_scaled
 from quorumhash.querykernel import fill_absent, weighted_mean
 from quorumhash.scaling import Scaling, learn_scalings, put_views, scaled
@@ -74,14 +75,18 @@ def learn_kernel_space(
     refuse_rare_views(views, present)
     sizes = n_kernel_landmarks, n_graph_landmarks
     shared, own = all_landmarks(sample, present, sizes, landmarks, seed)
-    kernels, graphs, joined = {}, {}, np.float32(0.0)
-    for m, name in enumerate(views):
-        squares = squared_distances(sample[name], shared[name])
-        joined = joined + squares
-        kernels[name] = ViewKernel(scalings[name], shared[name], kernel_bandwidth(squares[present[:, m]], bandwidth))
-        if n_graph_landmarks:
-            graphs[name] = _graph_of(own[m], sample[name][present[:, m]], n_neighbors)
-    return KernelSpace(kernels, graphs, graph_bandwidth(np.asarray(joined), n_neighbors))
+    names = list(views)
+
+    def learned(m: int) -> tuple[FloatMatrix, ViewKernel, ViewGraph | None]:
+        squares, here = squared_distances(sample[names[m]], shared[names[m]]), present[:, m]
+        kernel = ViewKernel(scalings[names[m]], shared[names[m]], kernel_bandwidth(squares[here], bandwidth))
+        graph = _graph_of(own[m], sample[names[m]][here], n_neighbors) if n_graph_landmarks else None
+        return squares, kernel, graph
+
+    squares, kernels, graphs = zip(*run_together(learned, range(len(names))), strict=True)
+    joined = graph_bandwidth(np.asarray(sum(squares[1:], start=squares[0])), n_neighbors)
+    own_graphs = {name: graph for name, graph in zip(names, graphs, strict=True) if graph is not None}
+    return KernelSpace(dict(zip(names, kernels, strict=True)), own_graphs, joined)
 
 
 def learn_graph(points: FloatMatrix, n_landmarks: int, n_neighbors: int, seed: int) -> ViewGraph:

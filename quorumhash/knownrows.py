@@ -23,6 +23,7 @@ from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, require
 from quorumhash.copies import MOST_COPIES, few_copies, same_rows, twins_among_copies, vote_ratios
+from quorumhash.engines.threads import run_together
 
 FloatArray = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -58,11 +59,14 @@ def row_marks(cells: Any) -> Any:
 
 def learn_known(marks: Integers, usable: Flags, trust: FloatArray, wrong_shares: FloatArray) -> KnownRows:
     """From the marks (s, M) of items, where they count, and the trust (s, M) in each, known views left out."""
-    groups, ratios = same_rows(marks, usable), vote_ratios(trust, wrong_shares)
-    views = []
-    for m, e in enumerate(wrong_shares):
-        twins = twins_among_copies(few_copies(groups[:, m]), ratios[:, m], e)
-        views.append(_known_view(marks[:, m], usable[:, m], ratios[:, m], float(e), twins))
+    ratios = vote_ratios(trust, wrong_shares)
+
+    def known(m: int) -> KnownView:
+        groups, e = same_rows(marks[:, [m]], usable[:, [m]])[:, 0], float(wrong_shares[m])
+        twins = twins_among_copies(few_copies(groups), ratios[:, m], e)
+        return _known_view(marks[:, m], usable[:, m], ratios[:, m], e, twins)
+
+    views = run_together(known, range(len(wrong_shares)))
     return KnownRows(tuple(views), np.where(usable, marks, NOTHING))
 
 

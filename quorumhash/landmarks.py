@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines import Engine
+from quorumhash.engines.threads import run_together
 from quorumhash.errors import ParameterError, RefusedError
 from quorumhash.lloyd import lloyd
 from quorumhash.scaling import Scaling, scaled
@@ -68,11 +69,9 @@ def sample_scaled(
     views: Views, scalings: Mapping[str, Scaling], engine: Engine, seed: int, limit: int = SAMPLE_ROWS
 ) -> tuple[dict[str, FloatMatrix], npt.NDArray[np.bool_]]:
     """A seeded sample of rows, scaled: name -> (s, d) float32, and the presence of its rows (s, n_views)."""
-    rows = sample_positions(len(views), engine, seed, limit)
-    sample = {
-        name: np.asarray(scaled(engine.take_rows(engine.put(views.matrix(name)), rows), scalings[name]))
-        for name in views
-    }
+    rows, near = sample_positions(len(views), engine, seed, limit), engine.at_hand
+    taken = {name: near.put(engine.take_rows(engine.put(views.matrix(name)), rows)) for name in views}
+    sample = {name: near.get(near.map_rows(scaled, part, scalings[name])) for name, part in taken.items()}
     return sample, np.stack([views.present(name)[rows] for name in views], axis=1)
 
 
@@ -112,11 +111,11 @@ def all_landmarks(
     n_shared, n_graph = sizes
     complete = present.all(axis=1)
     usable = complete if complete.sum() >= n_shared else np.ones(len(present), dtype=bool)
-    joined = distinct_rows(np.concatenate([part[usable] for part in sample.values()], axis=1))
+    joined = np.concatenate([part[usable] for part in sample.values()], axis=1)
+    own = [part[present[:, m]] for m, part in enumerate(sample.values())] if n_graph else []
+    joined, *own = run_together(distinct_rows, [joined, *own])
     jobs = [(joined, n_shared, seed)] if rule == "kmeans" else []
-    if n_graph:
-        jobs += [(distinct_rows(part[present[:, m]]), n_graph, seed) for m, part in enumerate(sample.values())]
-    found = k_means_together(jobs)
+    found = k_means_together([*jobs, *((points, n_graph, seed) for points in own)])
     if rule == "kmeans":
         points = found.pop(0)
     else:

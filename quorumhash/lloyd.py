@@ -1,7 +1,7 @@
 """Lloyd's k-means from random rows, for several sets of points at once and on all cores.
 
-scikit-learn's has one thread to a set here, because with more its sums depend on the number of threads. The sums of
-fixed chunks of rows, added in their order, do not: one thread and many give the same centres.
+scikit-learn's sums depend on the number of its threads. Here rows are shared out where they look for their centre, and
+columns where they are summed: one thread and many give the same centres.
 
 X (n, d) points less their mean, C (k, d) centres
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ FloatMatrix = npt.NDArray[np.float32]
 FloatArray = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
 
-CHUNK = 512  # rows
+CHUNK, COLUMNS = 256, 64  # rows that are assigned together, columns that are summed together
 WORTH_A_THREAD = 2e7  # multiplications
 SETTLED = 1e-4  # of the mean variance of a column: where centres move less, all together, they stay
 
@@ -32,6 +33,7 @@ class _Course:
     """One set of points on its way."""
 
     points: FloatMatrix  # X
+    columns: list[FloatMatrix]  # the same, some columns at a time
     centres: FloatMatrix  # C
     mean: FloatArray
     least_move: float
@@ -59,10 +61,9 @@ def lloyd(jobs: Sequence[tuple[FloatMatrix, int, int]], max_iter: int) -> list[F
     with stage("k-means", max_iter) as done:
         for _ in range(max_iter):
             moving = [course for course in courses if not course.is_settled]
-            chunks = [(c, slice(at, at + CHUNK)) for c in moving for at in range(0, len(c.points), CHUNK)]
-            said = iter(_in_shares(chunks))
-            for course in moving:
-                _step(course, [next(said) for _ in range(0, len(course.points), CHUNK)])
+            nearest = _nearest_centres(moving)
+            for course, near, sums in zip(moving, nearest, _sums(moving, nearest), strict=True):
+                _step(course, *near, sums)
             done(1)
     return [np.asarray(course.centres + course.mean, dtype=np.float32) for course in courses]
 
@@ -73,45 +74,58 @@ def _begun(points: FloatMatrix, n_centres: int, seed: int) -> _Course:
     n = len(points)
     first = np.random.RandomState(seed).choice(n, n_centres, replace=False, p=np.full(n, 1.0 / n))  # as scikit-learn
     least_move = SETTLED * float(np.einsum("ij,ij->", centred, centred)) / centred.size  # of columns without a mean
-    return _Course(centred, centred[first], mean, least_move, np.full(len(points), -1))
+    columns = [np.ascontiguousarray(centred[:, at : at + COLUMNS]) for at in range(0, centred.shape[1], COLUMNS)]
+    return _Course(centred, columns, centred[first], mean, least_move, np.full(len(points), -1))
 
 
-Said = tuple[Labels, FloatMatrix, FloatMatrix]
+def _nearest_centres(courses: Sequence[_Course]) -> list[tuple[Labels, FloatMatrix]]:
+    """Of every set its rows' nearest centres (n,), and squared distances to them less |x|^2 (n,)."""
+    starts = [range(0, len(course.points), CHUNK) for course in courses]
+    chunks = [(c, slice(at, at + CHUNK)) for c, of in zip(courses, starts, strict=True) for at in of]
+    found = iter(_in_shares(_assigned, chunks, float(sum(c.points.size * len(c.centres) for c in courses))))
+    parts = [[next(found) for _ in of] for of in starts]
+    return [(np.concatenate([x for x, _ in of]), np.concatenate([x for _, x in of])) for of in parts]
 
 
-def _in_shares(chunks: Sequence[tuple[_Course, slice]]) -> list[Said]:
-    """`_assigned` of all chunks, a run of them to a thread."""
-    work = sum(CHUNK * course.centres.size for course, _ in chunks)
-    n_shares = max(1, min(threads_wanted(), len(chunks), int(work / WORTH_A_THREAD)))
-    edges = np.linspace(0, len(chunks), n_shares + 1).astype(int)
-    shares = [chunks[a:b] for a, b in pairwise(edges)]
-    return [said for share in run_together(lambda share: [_assigned(*one) for one in share], shares) for said in share]
+def _sums(courses: Sequence[_Course], nearest: Sequence[tuple[Labels, FloatMatrix]]) -> list[FloatArray]:
+    """Of every set the sums (k, d) of the rows nearest to each centre."""
+    jobs = [(c, labels, part) for c, (labels, _) in zip(courses, nearest, strict=True) for part in c.columns]
+    found = iter(_in_shares(_summed, jobs, 8.0 * sum(course.points.size for course in courses)))
+    return [np.concatenate([next(found) for _ in course.columns], axis=1) for course in courses]
 
 
-def _assigned(course: _Course, rows: slice) -> Said:
-    """Of a chunk of rows: their nearest centres (n,), squared distances less |x|^2 (n,), sums by centre (k, d)."""
-    from scipy.sparse import csr_array
+def _in_shares(function: Any, jobs: Sequence[Any], work: float) -> list[Any]:
+    """A function of all jobs, a run of them to a thread."""
+    n_shares = max(1, min(threads_wanted(), len(jobs), int(work / WORTH_A_THREAD)))
+    edges = np.linspace(0, len(jobs), n_shares + 1).astype(int)
+    shares = [jobs[a:b] for a, b in pairwise(edges)]
+    return [said for share in run_together(lambda share: [function(*one) for one in share], shares) for said in share]
 
-    points, centres = course.points[rows], course.centres
-    squares = points @ course.factors
+
+def _assigned(course: _Course, rows: slice) -> tuple[Labels, FloatMatrix]:
+    """Of a chunk of rows: their nearest centres (n,), and squared distances less |x|^2 (n,)."""
+    squares = course.points[rows] @ course.factors
     squares += course.lengths
     labels = squares.argmin(axis=1)
-    ones = np.ones(len(points), dtype=np.float32)
-    chosen = csr_array((ones, labels, np.arange(len(points) + 1)), shape=(len(points), len(centres)))
-    return labels, squares[np.arange(len(points)), labels], chosen.T @ points
+    return labels, squares[np.arange(len(labels)), labels]
 
 
-def _step(course: _Course, said: Sequence[Said]) -> None:
+def _summed(course: _Course, labels: Labels, columns: FloatMatrix) -> FloatArray:
+    """Sums (k, c) of some columns (n, c) of the rows nearest to each centre."""
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(labels), dtype=np.float32)
+    chosen = csr_array((ones, labels, np.arange(len(labels) + 1)), shape=(len(labels), len(course.centres)))
+    return np.asarray(chosen.T @ columns, dtype=np.float64)
+
+
+def _step(course: _Course, labels: Labels, nearness: FloatMatrix, sums: FloatArray) -> None:
     """New centres: the means of the rows nearest to each; where no row is nearest, the farthest row of all."""
-    labels = np.concatenate([part[0] for part in said])
-    sums = np.zeros(course.centres.shape)
-    for _, _, part in said:
-        sums += part
     counts = np.bincount(labels, minlength=len(sums)).astype(np.float64)
     (empty,) = np.nonzero(counts == 0)
     if len(empty):
         points = course.points
-        distances = np.concatenate([part[1] for part in said]) + np.einsum("ij,ij->i", points, points)
+        distances = nearness + np.einsum("ij,ij->i", points, points)
         for centre, row in zip(empty, np.argsort(-distances, kind="stable"), strict=False):
             sums[labels[row]] -= points[row]
             counts[labels[row]] -= 1

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
+from quorumhash.tensors import beside, on_host
+
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -24,7 +26,7 @@ GRID = 1e4  # near-duplicates agree to this many steps of a view's spread
 
 
 def learn_mass_points(
-    signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Flags,
+    signatures: Sequence[Any], n_signature: Sequence[int], present: Flags,
     empties: Sequence[FloatArray] | None = None,
 ) -> list[tuple[FloatArray, FloatArray]]:  # fmt: skip
     """For every view: probes (s, 3) and the grid cells (p, 3) that too many present rows fall into.
@@ -34,7 +36,7 @@ def learn_mass_points(
     like in every view (s,): where no row is one, they are mass points too.
     """
     probes = [_probes(part, n_signature[m], present[:, m]) for m, part in enumerate(signatures)]
-    cells = [grid_cells(part, probe) for part, probe in zip(signatures, probes, strict=True)]
+    cells = [on_host(grid_cells(part, beside(probe, part))) for part, probe in zip(signatures, probes, strict=True)]
     found = [np.unique(part, axis=0, return_inverse=True, return_counts=True) for part in cells]
     places = [inverse.ravel() for _, inverse, _ in found]
     learned = []
@@ -55,10 +57,11 @@ def learn_mass_points(
     return learned
 
 
-def _probes(rows: FloatArray, n_signature: int, present: Flags) -> FloatArray:
+def _probes(rows: Any, n_signature: int, present: Flags) -> FloatArray:
     """(s, 3); grain has no say, for it is shown along other directions by half of the rows learned from."""
     rng = np.random.default_rng(rows.shape[1])
-    spread = max(float(np.sqrt((rows[present] ** 2).sum(1).mean())) if present.any() else 0.0, 1e-300)
+    squares = on_host((rows * rows).sum(1))
+    spread = max(float(np.sqrt(squares[present].mean())) if present.any() else 0.0, 1e-300)
     probes = rng.standard_normal((rows.shape[1], 3)) * GRID / spread
     probes[n_signature:] = 0.0
     return np.asarray(probes)

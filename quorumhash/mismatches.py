@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace
 
 from quorumhash.pairtests import PairTest, odds_of_variates, pair_variates
+from quorumhash.tensors import beside, on_host
 from quorumhash.trust import TrustModel, count_votes, evened_votes, is_ruled_out
 
 FloatArray = npt.NDArray[np.float64]
@@ -50,13 +52,14 @@ def _both_votes(model: TrustModel, out: Presence, doubts: FloatArray, odds: Sequ
     return np.stack([votes, evened_votes(model, out, doubts, trust, votes)])
 
 
-def pair_and_moved(pair: PairTest, first: FloatArray, second: FloatArray) -> list[FloatArray]:
+def pair_and_moved(pair: PairTest, first: Any, second: Any) -> list[FloatArray]:
     """Log odds (n,) of a pair on rows of its views as they are, with the first moved, and with the second moved."""
+    xp, pair = array_namespace(first), beside(pair, first)
     u, v = pair_variates(pair, first, second)
-    moved_u, moved_v = (np.roll(part, _shift(part), axis=0) for part in (u, v))
-    return [odds_of_variates(pair, *variates) for variates in ((u, v), (moved_u, v), (u, moved_v))]
+    moved_u, moved_v = (xp.roll(part, _shift(part), axis=0) for part in (u, v))
+    return [on_host(odds_of_variates(pair, *variates)) for variates in ((u, v), (moved_u, v), (u, moved_v))]
 
 
-def _shift(rows: npt.NDArray[Any]) -> int:
+def _shift(rows: Any) -> int:
     """How far rows are moved to be mismatched."""
     return 1 + len(rows) // 3

@@ -21,9 +21,12 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.checks import check_shape, is_number, require
+from quorumhash.engines import Engine
+from quorumhash.engines.base import eigenpairs
 from quorumhash.landmarks import distinct_rows, k_means
 from quorumhash.proximal import fix_signs
 from quorumhash.similarity import kernel_bandwidth, squared_distances
+from quorumhash.tensors import beside, on_host
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -46,30 +49,35 @@ class Nearness:
     offset: FloatArray  # (r,)
 
 
-def learn_nearness(sample: FloatArray, smoothing: float, seed: int) -> Nearness | None:
+def learn_nearness(sample: Any, smoothing: float, seed: int, engine: Engine | None = None) -> Nearness | None:
     """Learn from dimensions (s, p) of sampled rows; None where the dial says groups, and bits need nothing more."""
     if smoothing == 1.0:
         return None
     sample = sample[:: -(-len(sample) // MOST_ROWS)]
-    points = distinct_rows(sample.astype(np.float32))
+    points = distinct_rows(on_host(sample).astype(np.float32))
     landmarks = k_means(points, max(2, min(N_LANDMARKS, len(points) // ROWS_PER_LANDMARK)), seed)
-    bandwidth = kernel_bandwidth(squared_distances(points, landmarks))
-    kernel = kernel_rows(landmarks, bandwidth, sample)
-    values, vectors = np.linalg.eigh(kernel_rows(landmarks, bandwidth, landmarks))
+    there = beside(landmarks, sample)
+    bandwidth = kernel_bandwidth(on_host(squared_distances(beside(points, sample), there)))
+    kernel = kernel_rows(there, bandwidth, sample)
+    decompose = engine.eigenpairs if engine else eigenpairs
+    values, vectors = decompose(kernel_rows(landmarks, bandwidth, landmarks))
     kept = values > SMALLEST_VALUE * values[-1]
     root = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
-    mean = kernel.mean(axis=0)
-    variances, directions = _principal(root @ np.cov(kernel.T, bias=True).reshape(root.shape) @ root)
+    mean = on_host(kernel.sum(0)) / len(sample)
+    centred = kernel - beside(mean, kernel)
+    covariance = on_host(centred.T @ centred) / len(sample)
+    variances, directions = _principal(root @ covariance @ root, decompose)
     levels = np.sqrt(variances + LEVELLING * max(float(variances.mean()), 1e-300))
     from_kernel = root @ directions / levels
     if smoothing == 0.0:
         nothing = np.zeros((sample.shape[1], from_kernel.shape[1]))
         return Nearness(landmarks, bandwidth, from_kernel, nothing, mean @ from_kernel)
-    return _side_by_side(Nearness(landmarks, bandwidth, from_kernel, np.empty(0), mean), kernel, sample, smoothing)
+    near = Nearness(landmarks, bandwidth, from_kernel, np.empty(0), mean)
+    return _side_by_side(near, on_host(kernel), on_host(sample), smoothing)
 
 
-def _principal(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    variances, directions = np.linalg.eigh((covariance + covariance.T) / 2)
+def _principal(covariance: FloatArray, decompose: Any = eigenpairs) -> tuple[FloatArray, FloatArray]:
+    variances, directions = decompose((covariance + covariance.T) / 2)
     order = slice(None, -N_DIRECTIONS - 1, -1)
     return np.maximum(variances[order], 0.0), fix_signs(directions[:, order])
 

@@ -7,8 +7,11 @@ dimensions alone vary so little that bits of theirs would drown the first ones (
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace, device
 
 from quorumhash.engines import Engine
 from quorumhash.proximal import rotate_to_bits
@@ -19,7 +22,7 @@ BLOCK = 64
 MOST_TURNED = 256  # dimensions
 
 
-def learn_rotation(sample: FloatArray, n_bits: int, engine: Engine, seed: int, n_steps: int) -> FloatArray:
+def learn_rotation(sample: Any, n_bits: int, engine: Engine, seed: int, n_steps: int) -> FloatArray:
     """The matrix (p, n_bits) from dimensions to scores, learned on rows (s, p) in order of variance."""
     n_dimensions = sample.shape[1]
     rotation = np.zeros((n_dimensions, n_bits))
@@ -27,7 +30,8 @@ def learn_rotation(sample: FloatArray, n_bits: int, engine: Engine, seed: int, n
         width = min(BLOCK, n_bits - start)
         n_turned = min(start + width, MOST_TURNED)
         n_used = min(n_turned, n_dimensions)
-        rows = np.zeros((len(sample), n_turned))  # zero columns where the data have fewer dimensions than bits
+        xp = array_namespace(sample)  # zero columns where the data have fewer dimensions than bits
+        rows = xp.zeros((len(sample), n_turned), dtype=xp.float64, device=device(sample))
         rows[:, :n_used] = sample[:, :n_used]
         turn = rotate_to_bits(engine.put(rows), n_turned, engine, seed + block, n_steps)
         rotation[:n_used, start : start + width] = turn[:n_used, :width]

@@ -6,14 +6,16 @@ No labels are needed: two good views agree on who is near whom far more often th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines.threads import run_together
-from quorumhash.progress import counted
+from quorumhash.progress import stage
 from quorumhash.similarity import squared_distances
+from quorumhash.tensors import on_host
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -56,46 +58,58 @@ def neighbourhood_lift(
     """
     parts = list(sample.values())
     lift = np.ones((len(parts), len(parts)))
-    known: dict[tuple[int, bytes], npt.NDArray[np.bool_]] = {}  # views without gaps meet every other on the same rows
     pairs = [(m, n) for m in range(len(parts)) for n in range(m)]
-    for m, n in counted("comparing views", pairs, len(pairs), "pairs"):
-        common = np.flatnonzero(present[:, m] & present[:, n])
-        if len(common) > limit:
-            common = np.sort(np.random.default_rng(seed).choice(common, size=limit, replace=False))
-        if len(common) < 3:
-            continue
-        for v in (m, n):
-            if (v, common.tobytes()) not in known:
-                known[v, common.tobytes()] = _nearest(parts[v][common], n_neighbors, [seed, v])
-        near = known[m, common.tobytes()]
-        k = np.count_nonzero(near[0])
-        shared = np.count_nonzero(near & known[n, common.tobytes()]) / (k * len(common))
-        lift[m, n] = lift[n, m] = shared / (k / (len(common) - 1))
+    common = [_common_rows(present[:, m] & present[:, n], limit, seed) for m, n in pairs]
+    looks = {}  # views without gaps meet every other on the same rows, and are looked at once
+    for pair, rows in zip(pairs, common, strict=True):
+        for v in pair:
+            if len(rows) >= 3 and (v, rows.tobytes()) not in looks:
+                looks[v, rows.tobytes()] = _look(on_host(parts[v][rows]), n_neighbors, [seed, v])
+    jobs = [(look, start) for look in looks.values() for start in range(0, len(look.rows), CHUNK)]
+    with stage("comparing views", len(jobs)) as done:
+        run_together(lambda job: _mark_nearest(*job), jobs, done)
+    for (m, n), rows in zip(pairs, common, strict=True):
+        if len(rows) >= 3:
+            own, other = looks[m, rows.tobytes()], looks[n, rows.tobytes()]
+            shared = np.count_nonzero(own.is_near & other.is_near) / (own.n_near * len(rows))
+            lift[m, n] = lift[n, m] = shared / (own.n_near / (len(rows) - 1))
     return lift
 
 
-def _nearest(rows: npt.NDArray[Any], n_neighbors: int, seed: list[int]) -> npt.NDArray[np.bool_]:
-    """Mask (s, s) of the nearest rows of every row, itself left out; ties fall at random."""
-    rng, every = np.random.default_rng(seed), np.arange(len(rows))
+def _common_rows(both: npt.NDArray[np.bool_], limit: int, seed: int) -> npt.NDArray[np.intp]:
+    common = np.flatnonzero(both)
+    if len(common) > limit:
+        common = np.sort(np.random.default_rng(seed).choice(common, size=limit, replace=False))
+    return common
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Some rows (s, d) of a view, their squared lengths (s,), and which rows (s, s) are the nearest of each."""
+
+    rows: npt.NDArray[Any]
+    sizes: FloatArray
+    is_near: npt.NDArray[np.bool_]
+    n_near: int
+    seed: list[int]
+
+
+def _look(rows: npt.NDArray[Any], n_neighbors: int, seed: list[int]) -> _Look:
     rows = rows.astype(np.result_type(rows.dtype, np.float32), copy=False)
     sizes = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-    k = min(n_neighbors, len(rows) // 2)
-    mask = np.zeros((len(rows), len(rows)), dtype=bool)
+    return _Look(rows, sizes, np.zeros((len(rows), len(rows)), dtype=bool), min(n_neighbors, len(rows) // 2), seed)
 
-    def mark(job: tuple[slice, FloatArray]) -> None:
-        some, chance = job
-        squares = sizes[some, None] + sizes
-        squares *= TIE_BREAK * np.finfo(rows.dtype).eps
-        squares += np.finfo(np.float64).tiny
-        squares *= chance
-        squares += squared_distances(rows[some], rows)
-        own = every[some]
-        squares[own - some.start, own] = np.inf
-        mask[own[:, None], np.argpartition(squares, k - 1, axis=1)[:, :k]] = True
 
-    chunks = [slice(start, min(start + CHUNK, len(rows))) for start in range(0, len(rows), CHUNK)]
-    run_together(mark, [(some, rng.random((some.stop - some.start, len(rows)))) for some in chunks])
-    return mask
+def _mark_nearest(look: _Look, start: int) -> None:
+    """The nearest rows of a chunk of rows, itself left out; ties fall at random."""
+    rows, own = look.rows, np.arange(start, min(start + CHUNK, len(look.rows)))
+    squares = look.sizes[own, None] + look.sizes  # in place: the pages of new matrices cost more than the sums
+    squares *= TIE_BREAK * np.finfo(rows.dtype).eps
+    squares += np.finfo(np.float64).tiny
+    squares *= np.random.default_rng([*look.seed, start]).random(squares.shape)
+    squares += squared_distances(rows[own], rows)
+    squares[own - start, own] = np.inf
+    look.is_near[own[:, None], np.argpartition(squares, look.n_near - 1, axis=1)[:, : look.n_near]] = True
 
 
 def view_worth(lift: FloatArray) -> FloatArray:

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace
 
 from quorumhash.checks import check_shape, is_number, require
+from quorumhash.tensors import beside, on_host
 from quorumhash.whitening import weighted_moments, whitening_of, widest_columns
 
 FloatArray = npt.NDArray[np.float64]
@@ -60,7 +62,7 @@ def learn_pair(views: tuple[int, int], first: FloatArray, second: FloatArray, we
         weighted_moments(second, weights),
     )
     total = max(float(weights.sum()), 1e-300)
-    cross = scaled_a.T @ scaled_b / total - np.outer(mean_a, mean_b)
+    cross = on_host(scaled_a.T @ scaled_b) / total - np.outer(mean_a, mean_b)
     widest = max(len(cov_a), len(cov_b))
     tests = []
     for n_columns in (widest, *(n for n in FEWER_COLUMNS if n < widest)):
@@ -75,15 +77,18 @@ def learn_pair(views: tuple[int, int], first: FloatArray, second: FloatArray, we
     return tests
 
 
-def separations(tests: Sequence[PairTest], first: FloatArray, second: FloatArray) -> FloatArray:
+def separations(tests: Sequence[PairTest], first: Any, second: Any) -> FloatArray:
     """How well each test tells pairs of rows as they are from mismatches, by rows (n, s) it has not seen: an AUC.
 
     Some of the rows are wrong, but the same ones for every test, and none is believed more than another.
     """
     found, shift = np.empty(len(tests)), 1 + len(first) // 3
     for i, test in enumerate(tests):
-        u, v = pair_variates(test, first, second)
-        real, fake = odds_of_variates(test, u, v), np.sort(odds_of_variates(test, u, np.roll(v, shift, axis=0)))
+        there = beside(test, first)
+        u, v = pair_variates(there, first, second)
+        moved = array_namespace(v).roll(v, shift, axis=0)
+        real, fake = (on_host(odds_of_variates(there, u, other)) for other in (v, moved))
+        fake = np.sort(fake)
         found[i] = (np.searchsorted(fake, real, "left") + np.searchsorted(fake, real, "right")).mean() / (2 * len(fake))
     return found
 

@@ -15,6 +15,7 @@ from quorumhash.engines.threads import one_blas_thread
 
 FloatArray = npt.NDArray[np.float64]
 
+MOST_TURNED = 100_000  # rows that a rotation is learned from
 AS_LARGE = 1e-4  # of the largest component: the same size but for rounding
 
 
@@ -123,12 +124,17 @@ def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps
     """The rotation (p, p) that brings scores closest to their signs: iterative quantization (Gong and Lazebnik).
 
     Alternates B = sign(V R) and the orthogonal Procrustes solution R = U_A U_B^T of B^T V = U_B S U_A^T, from a random
-    rotation; each step lowers |B - V R|, in float64.
+    rotation; each step lowers |B - V R|, in float64. Of more than MOST_TURNED rows some, evenly spread, are looked at:
+    a rotation has few numbers, and fifty walks over all rows would cost more than the rest of a fit.
     """
     rotation, _ = np.linalg.qr(engine.random(seed).standard_normal((n_bits, n_bits)))
+    near = engine.at_hand
+    if near is not engine or scores.n_rows > MOST_TURNED:
+        positions = np.arange(0, scores.n_rows, -(-scores.n_rows // MOST_TURNED))
+        scores = near.put(engine.take_rows(scores, positions))
     with one_blas_thread():
         for _ in range(n_steps):
-            bits_by_scores = engine.sum_rows(_signs_times_scores, scores, rotation)
+            bits_by_scores = near.sum_rows(_signs_times_scores, scores, rotation)
             left, _, right = decomposed(bits_by_scores)
             rotation = (left @ right).T
     return rotation

@@ -35,6 +35,7 @@ from quorumhash.similarity import (
     squared_distances,
 )
 from quorumhash.teachers import Teachers
+from quorumhash.tensors import on_host
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -129,10 +130,10 @@ def learn_encoder(
     return Encoder(weighting, graphs, directions[: rows.shape[1]], tables, offset)
 
 
-def learn_graphs(rows: FloatArray, weighting: Weighting, dial: Dial, seed: int) -> tuple[ViewGraph, ...]:
+def learn_graphs(rows: Any, weighting: Weighting, dial: Dial, seed: int) -> tuple[ViewGraph, ...]:
     """One landmark graph per span, from weighted rows of the sample."""
     graphs = []
-    parts = [rows[:, span].astype(np.float32) for span in graph_spans(weighting)]
+    parts = [on_host(rows[:, span]).astype(np.float32) for span in graph_spans(weighting)]
     found = k_means_together([(distinct_rows(part), dial.n_landmarks, seed + i) for i, part in enumerate(parts)])
     for points, landmarks in zip(parts, found, strict=True):
         bandwidth = graph_bandwidth(squared_distances(points, landmarks), dial.n_neighbors)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, require
-from quorumhash.tensors import on_host
+from quorumhash.tensors import beside, on_host
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,21 +48,21 @@ class RepairModel:
 _predictors: WeakKeyDictionary[RepairModel, dict[tuple[bytes, str], Any]] = WeakKeyDictionary()
 
 
-def learn_repair(coordinates: Sequence[FloatArray], trust: FloatArray) -> RepairModel:
+def learn_repair(coordinates: Sequence[Any], trust: FloatArray) -> RepairModel:
     """Learn the Gaussian from a sample: coordinates (s, k_m) per view and their trust (s, M)."""
     edges = tuple(int(edge) for edge in np.cumsum([0] + [part.shape[1] for part in coordinates]))
-    joined = np.concatenate(coordinates, axis=1)
+    joined = array_namespace(coordinates[0]).concat(list(coordinates), axis=1)
     weights = np.maximum(trust, 1e-9)
     columns = np.repeat(np.arange(len(coordinates)), np.diff(edges))
-    spread = np.repeat(weights, np.diff(edges), axis=1)
-    mean = (spread * joined).sum(0) / weights.sum(0)[columns]
-    joined -= mean
-    squares = np.add.reduceat((spread * joined**2).sum(0), edges[:-1]) / weights.sum(0)
+    spread = beside(weights, joined)[:, columns]
+    mean = on_host((spread * joined).sum(0)) / weights.sum(0)[columns]
+    joined -= beside(mean, joined)
+    squares = np.add.reduceat(on_host((spread * joined**2).sum(0)), edges[:-1]) / weights.sum(0)
     factors = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
     weighted = spread  # in its place: these are the largest matrices here
     weighted *= joined
-    weighted *= factors[columns]
-    covariance = (weighted.T @ weighted) / (weights.T @ weights)[columns][:, columns]
+    weighted *= beside(factors[columns], joined)
+    covariance = on_host(weighted.T @ weighted) / (weights.T @ weights)[columns][:, columns]
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)  # pairwise weights may leave it indefinite
     floor = RIDGE * max(float(values.clip(0).mean()), 1e-300)
     precision = (vectors / (values.clip(0) + floor)) @ vectors.T

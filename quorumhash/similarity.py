@@ -89,7 +89,7 @@ def nearest_landmarks(squares: Any, n_neighbors: int, bandwidth: float) -> Neigh
     The smallest distance is subtracted inside the exponential: it cancels, and no row can become 0 / 0.
     """
     xp = array_namespace(squares)
-    rest = xp.astype(squares, xp.float64, copy=True)
+    rest = xp.astype(squares, squares.dtype, copy=True)
     every = xp.arange(rest.shape[0], device=device(rest))
     positions, nearest = [], []
     for _ in range(min(n_neighbors, rest.shape[1])):  # k is 3 or 5: k passes of argmin beat a sort
@@ -97,7 +97,7 @@ def nearest_landmarks(squares: Any, n_neighbors: int, bandwidth: float) -> Neigh
         positions.append(position)
         nearest.append(rest[every, position])
         rest[every, position] = xp.inf
-    chosen = xp.stack(nearest, axis=1)
+    chosen = xp.astype(xp.stack(nearest, axis=1), xp.float64)
     weights = xp.exp((chosen[:, :1] - chosen) / bandwidth)
     return Neighbours(xp.stack(positions, axis=1), weights / xp.sum(weights, axis=1, keepdims=True))
 

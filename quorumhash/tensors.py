@@ -6,6 +6,8 @@ for the rows that somebody asks for.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,24 @@ def host_array(tensor: Any) -> npt.NDArray[Any]:
 def on_host(values: Any) -> npt.NDArray[Any]:
     """Values of a block, array or tensor, as a NumPy array: a device comes to rest first."""
     return host_array(values) if is_tensor(values) else np.asarray(values)
+
+
+def with_arrays(value: Any, convert: Callable[[npt.NDArray[Any]], Any]) -> Any:
+    """An array converted, and whatever holds arrays with converted ones in their place; everything else as it is."""
+    if isinstance(value, np.ndarray):
+        return convert(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return dataclasses.replace(value, **{f.name: with_arrays(getattr(value, f.name), convert) for f in fields})
+    return type(value)(with_arrays(v, convert) for v in value) if isinstance(value, list | tuple) else value
+
+
+def beside(value: Any, rows: Any) -> Any:
+    """Host arrays, and whatever holds some, where rows are: themselves unless rows are a tensor."""
+    if not is_tensor(rows):
+        return value
+    xp = array_namespace(rows)
+    return with_arrays(value, lambda array: xp.asarray(np.ascontiguousarray(array), device=rows.device))
 
 
 def tensor_presence(tensor: Any, limit: float) -> tuple[npt.NDArray[np.bool_], bool, tuple[int, int, float] | None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from quorumhash.engines.threads import run_together
 from quorumhash.evidence import ViewTests, density_deviations, learn_view
 from quorumhash.pairtests import PairTest, learn_pair, separations, with_shares
 from quorumhash.progress import Done
+from quorumhash.tensors import beside, on_host
 from quorumhash.trust import NO_TRUST, TrustModel, doubts_of, is_ruled_out
 
 FloatArray = npt.NDArray[np.float64]
@@ -27,7 +29,7 @@ Positions = npt.NDArray[np.intp]
 class TrustSample:
     """Signature and grain (s, k_m) per view, how many columns are signature, presence (s, M), mass points."""
 
-    signatures: list[FloatArray]
+    signatures: list[Any]  # on the host, or where an engine computes: what is learned comes to the host
     n_signature: list[int]
     present: Presence
     usable: Presence  # present and no mass point
@@ -42,8 +44,7 @@ def learn_tests(
     The last sets are all rows but one fold each, `N_FOLDS` or `N_HELD_OUT` of them.
     """
     learned = tests_of_sets(model, sample, trust, asked, done)
-    everyone = np.arange(len(sample.present))
-    unseen = [(of, np.setdiff1d(everyone, rows)) for of, rows in zip(learned, asked, strict=True)]
+    unseen = [(of, all_but(rows, len(sample.present))) for of, rows in zip(learned, asked, strict=True)]
     found = _separations(sample, [(*of, rows) for of, rows in unseen if len(rows)])
     chosen = [int(np.argmax(np.sum(of_pair, axis=0))) for of_pair in zip(*found, strict=True)]
     return [with_pairs(views, pairs, chosen) for views, pairs in learned], chosen
@@ -66,7 +67,8 @@ def tests_of_sets(
         return learn_pair((a, b), first, second, weights[:, a] * weights[:, b])
 
     n_views = len(widths)
-    views = run_together(view_of, [(rows, m) for rows in asked for m in range(n_views)], done)
+    near = sample.signatures[0]
+    views = run_together(view_of, [(rows, m) for rows in asked for m in range(n_views)], done, near)
     models, jobs = [], []
     for i, rows in enumerate(asked):
         tests, deviations = zip(*views[i * n_views : (i + 1) * n_views], strict=True)
@@ -74,8 +76,19 @@ def tests_of_sets(
         taught = sample.usable[rows] & ~_ruled_out(models[-1], deviations)
         weights = np.where(taught, trust[rows], NO_TRUST)
         jobs += [(rows, weights, pair) for pair in pairs_of(n_views)]
-    pairs, n_pairs = run_together(pair_of, jobs, done), len(pairs_of(n_views))
+    pairs, n_pairs = run_together(pair_of, jobs, done, near), len(pairs_of(n_views))
     return [(of, pairs[i * n_pairs : (i + 1) * n_pairs]) for i, of in enumerate(models)]
+
+
+def all_but(rows: Positions, n_rows: int) -> Positions:
+    """The other positions.
+
+    >>> all_but(np.array([0, 3]), 5)
+    array([1, 2, 4])
+    """
+    others = np.ones(n_rows, dtype=bool)
+    others[rows] = False
+    return np.flatnonzero(others)
 
 
 def pairs_of(n_views: int) -> list[tuple[int, int]]:
@@ -92,8 +105,8 @@ def _separations(
 
     def deviations_of(one: tuple[TrustModel, Positions, int]) -> FloatArray:
         model, rows, m = one
-        deviations: FloatArray = density_deviations(model.views[m], sample.signatures[m][rows])
-        return deviations
+        part = sample.signatures[m][rows]
+        return on_host(density_deviations(beside(model.views[m], part), part))
 
     def separation_of(one: tuple[list[PairTest], Positions, Presence]) -> FloatArray:
         tests, rows, usable = one
@@ -103,12 +116,14 @@ def _separations(
         return separations(tests, first, second) if len(both) else np.zeros(len(tests))
 
     n_views, n_pairs = len(sample.signatures), len(pairs_of(len(sample.signatures)))
-    deviations = run_together(deviations_of, [(model, rows, m) for model, _, rows in learned for m in range(n_views)])
+    near = sample.signatures[0]
+    asked = [(model, rows, m) for model, _, rows in learned for m in range(n_views)]
+    deviations = run_together(deviations_of, asked, rows=near)
     jobs = []
     for i, (model, pairs, rows) in enumerate(learned):
         usable = sample.usable[rows] & ~_ruled_out(model, deviations[i * n_views : (i + 1) * n_views])
         jobs += [(tests, rows, usable) for tests in pairs]
-    found = run_together(separation_of, jobs)
+    found = run_together(separation_of, jobs, rows=near)
     return [found[i * n_pairs : (i + 1) * n_pairs] for i in range(len(learned))]
 
 

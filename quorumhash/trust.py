@@ -102,7 +102,7 @@ def mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
     return array_namespace(columns[0]).stack(columns, axis=1)
 
 
-def usable_rows(model: TrustModel, present: Any, signatures: Sequence[Any]) -> Any:
+def usable_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
     """Which views (n, M) have something to say: present and no mass points; all that are present where none has."""
     usable = present & ~mass_rows(model, signatures)
     xp = array_namespace(usable)

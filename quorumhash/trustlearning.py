@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,8 @@ from quorumhash.knownrows import learn_known, row_marks
 from quorumhash.masspoints import grid_cells, is_mass_point, learn_mass_points
 from quorumhash.mismatches import real_and_fake_votes
 from quorumhash.progress import stage
-from quorumhash.testlearning import Positions, TrustSample, learn_tests, pairs_of, tests_of_sets, with_pairs
+from quorumhash.tensors import beside, on_host
+from quorumhash.testlearning import Positions, TrustSample, all_but, learn_tests, pairs_of, tests_of_sets, with_pairs
 from quorumhash.trust import (
     FIRST_TRUST,
     NO_TRUST,
@@ -50,7 +52,7 @@ UNTRUSTED = 0.05  # trust below which a row that is not dense is noise
 
 
 def learn_trust(
-    signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Presence, sources: Sequence[int],
+    signatures: Sequence[Any], n_signature: Sequence[int], present: Presence, sources: Sequence[int],
     empties: Sequence[FloatArray] | None = None,
 ) -> TrustModel:  # fmt: skip
     """Learn from a sample; `sources` is the source of every view, `empties` how a row of zeros looks in each.
@@ -61,7 +63,7 @@ def learn_trust(
     taught = slice(None, None, step)
     some, here, n_views = [part[taught] for part in signatures], present[taught], len(signatures)
     masses = learn_mass_points(some, n_signature, here, empties)
-    shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(some, masses, strict=True)], axis=1)
+    shared = _shared(some, masses)
     sample = TrustSample(some, list(n_signature), here, here & ~shared, masses)
     tails = (curve_of_upper_tail(np.empty(0), BULK),) * n_views
     model = _with_calibrations(
@@ -72,11 +74,11 @@ def learn_trust(
     trust = np.where(sample.usable, FIRST_TRUST, NO_TRUST)
     folds = fold_positions(len(here), N_FOLDS)
     everyone = np.arange(len(here))
-    without = [np.setdiff1d(everyone, fold) for fold in folds]
+    without = [all_but(fold, len(everyone)) for fold in folds]
     is_held_out = len(here) >= max(FEWEST_HELD_OUT, HELD_OUT_PER_COLUMN * max(n_signature))
     asked = without if is_held_out else [everyone, *without]
-    marks = np.stack([row_marks(grid_cells(part, probes)) for part, (probes, _) in zip(some, masses, strict=True)], 1)
-    copies = same_rows(marks, sample.usable)
+    marks = [on_host(row_marks(grid_cells(r, beside(probes, r)))) for r, (probes, _) in zip(some, masses, strict=True)]
+    copies = same_rows(np.stack(marks, axis=1), sample.usable)
     n_sets, n_tests = N_ROUNDS * len(asked) + 1 + N_FOLDS, n_views + len(pairs_of(n_views))
     with stage("learning whom to trust", n_sets * n_tests + 2 * N_ROUNDS + 2) as done:
         for _ in range(N_ROUNDS):
@@ -103,20 +105,25 @@ def learn_trust(
 
 
 def with_known(
-    model: TrustModel, signatures: Sequence[FloatArray], present: Presence, judged: Sequence[Unseen] = ()
+    model: TrustModel, signatures: Sequence[Any], present: Presence, judged: Sequence[Unseen] = ()
 ) -> TrustModel:
     """The model with what the items of a sample hold; rows that have taught it are `judged` by tests of other rows."""
-    others = np.ones(len(present), dtype=bool)
-    for few in judged:
-        others[few.rows] = False
-    judged = [*judged, *ask_unseen([model], [np.flatnonzero(others)], signatures, is_moved=False)]
-    usable = present & ~mass_rows(model, signatures)
-    marks, shares = mark_rows(model, signatures), wrong_shares(model)
+    others = all_but(np.concatenate([np.empty(0, dtype=np.intp), *(few.rows for few in judged)]), len(present))
+    judged = [*judged, *ask_unseen([model], [others], signatures, is_moved=False)]
+    there = beside(model, signatures[0])
+    usable = present & ~on_host(mass_rows(there, signatures))
+    marks, shares = on_host(mark_rows(there, signatures)), wrong_shares(model)
     trust = without_copies(partial(trust_of_unseen, judged), usable, same_rows(marks, usable), shares)
     return replace(model, known=learn_known(marks, usable, trust, shares))
 
 
-def _judged_by(model: TrustModel, signatures: Sequence[FloatArray]) -> Callable[[Presence], FloatArray]:
+def _shared(signatures: Sequence[Any], masses: Sequence[tuple[FloatArray, FloatArray]]) -> Presence:
+    """Which views (s, M) are shared by too many rows."""
+    columns = [on_host(is_mass_point(part, *beside(mass, part))) for part, mass in zip(signatures, masses, strict=True)]
+    return np.stack(columns, axis=1)
+
+
+def _judged_by(model: TrustModel, signatures: Sequence[Any]) -> Callable[[Presence], FloatArray]:
     """Trust (s, M) by one model, which has seen the rows."""
     everyone = np.arange(len(signatures[0]))
     return partial(trust_of_unseen, ask_unseen([model], [everyone], signatures, is_moved=False))
@@ -129,7 +136,7 @@ def _with_odds(unseen: Sequence[Unseen], model: TrustModel) -> list[Unseen]:
 
 
 def cross_fitted(
-    model: TrustModel, signatures: Sequence[FloatArray], n_signature: Sequence[int], present: Presence
+    model: TrustModel, signatures: Sequence[Any], n_signature: Sequence[int], present: Presence
 ) -> tuple[TrustModel, tuple[TrustModel, ...]]:
     """A learned model again, and N_HELD_OUT models that have not seen one fold each: row i is of fold i % N_HELD_OUT.
 
@@ -138,12 +145,11 @@ def cross_fitted(
     neither right nor a mismatch: what density and the others agree to be noise is left out of odds and p-values.
     """
     masses = [(view.probes, view.mass_points) for view in model.views]
-    shared = np.stack([is_mass_point(part, *mass) for part, mass in zip(signatures, masses, strict=True)], axis=1)
-    usable = present & ~shared
+    usable = present & ~_shared(signatures, masses)
     sample = TrustSample(list(signatures), list(n_signature), present, usable, masses)
     folds = fold_positions(len(present), N_HELD_OUT)
     everyone = np.arange(len(present))
-    without = [np.setdiff1d(everyone, fold) for fold in folds]
+    without = [all_but(fold, len(everyone)) for fold in folds]
     unseen: list[Unseen] = []
     chosen: list[int] = []
     trust = trust_rows(model, present, *signatures)
@@ -212,7 +218,10 @@ def _calibrated(model: TrustModel, sample: TrustSample, unseen: Sequence[Unseen]
     found = run_together(lambda part: calibrate(*part), parts)
     if len(set(model.sources)) == 2:  # a mismatch is one for all views alike: the least of what they say
         least = min(calibration.wrong_share for calibration in found)
-        found = run_together(lambda part: calibrate(*part, least), parts)
+        found = run_together(
+            lambda one: one[1] if one[1].wrong_share == least else calibrate(*one[0], least),
+            list(zip(parts, found, strict=True)),
+        )
         slope, log_odds = (float(np.mean([getattr(c, part) for c in found])) for part in ("slope", "log_odds"))
         found = [replace(c, slope=slope, log_odds=log_odds) for c in found]  # or the view judged worse is taken for it
     return _with_calibrations(model, found)

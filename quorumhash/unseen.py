@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from quorumhash.engines.threads import run_together
 from quorumhash.evidence import density_deviations
 from quorumhash.mismatches import pair_and_moved
 from quorumhash.pairtests import PairTest, pair_evidence
+from quorumhash.tensors import beside, on_host
 from quorumhash.trust import TrustModel, count_votes, doubts_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -38,7 +40,7 @@ class Unseen:
 
 
 def ask_unseen(
-    tests: Sequence[TrustModel], rows: Sequence[Positions], signatures: Sequence[FloatArray], *, is_moved: bool = True
+    tests: Sequence[TrustModel], rows: Sequence[Positions], signatures: Sequence[Any], *, is_moved: bool = True
 ) -> list[Unseen]:
     """Ask each of several tests about rows of its own; mismatches too, if they are wanted."""
     asked: list[tuple[int, int | PairTest]] = []
@@ -48,11 +50,12 @@ def ask_unseen(
     def said(one: tuple[int, int | PairTest]) -> list[FloatArray]:
         i, what = one
         if isinstance(what, int):
-            return [density_deviations(tests[i].views[what], signatures[what][rows[i]])]
+            part = signatures[what][rows[i]]
+            return [on_host(density_deviations(beside(tests[i].views[what], part), part))]
         parts = signatures[what.first][rows[i]], signatures[what.second][rows[i]]
-        return pair_and_moved(what, *parts) if is_moved else [pair_evidence(what, *parts)]
+        return pair_and_moved(what, *parts) if is_moved else [on_host(pair_evidence(beside(what, parts[0]), *parts))]
 
-    answers = iter(run_together(said, asked))
+    answers = iter(run_together(said, asked, rows=signatures[0]))
     unseen = []
     for test, its in zip(tests, rows, strict=True):
         deviations = [next(answers)[0] for _ in signatures]

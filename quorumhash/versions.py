@@ -29,6 +29,7 @@ from quorumhash.engines.threads import run_together
 from quorumhash.evidence import ViewTests, density_deviations, learn_view
 from quorumhash.landmarks import k_means
 from quorumhash.repair import SURE
+from quorumhash.tensors import beside, on_host
 
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -59,7 +60,7 @@ class Version:
 
 
 def find_version(
-    coordinates: Sequence[FloatArray], view: int, noisy: Flags, usable: Flags, core: tuple[ViewTests, FloatArray],
+    coordinates: Sequence[FloatArray], view: int, noisy: Flags, usable: Flags, core: tuple[ViewTests, Any],
     seed: int, content: float = CONTENT,
 ) -> Version | None:  # fmt: skip
     """Look for one in a sample: coordinates (s, k_m) per view, noisy rows (s,) of the view, usable (s, M).
@@ -69,7 +70,7 @@ def find_version(
     """
     others = [n for n in range(len(coordinates)) if n != view]
     here = usable[:, view] & usable[:, others].any(axis=1)
-    far = far_from_core(*core)
+    far = on_host(far_from_core(beside(core[0], core[1]), core[1]))
     for group, version in ((noisy, Version(view)), (far, Version(view, core=core[0]))):
         if is_other_version(coordinates, view, here & ~group, here & group, usable, seed, content):
             return version
@@ -88,7 +89,7 @@ def find_version(
 
 
 def other_version_rows(
-    coordinates: Sequence[FloatArray], signatures: Sequence[FloatArray], n_signature: Sequence[int], usable: Flags,
+    coordinates: Sequence[Any], signatures: Sequence[Any], n_signature: Sequence[int], usable: Flags,
     trust: FloatArray, density: FloatArray,
 ) -> Flags:  # fmt: skip
     """Which views (s, M) of a sample another model made than the rest of the view, by what believed other views say.
@@ -98,7 +99,7 @@ def other_version_rows(
     """
     found, noisy = np.zeros(usable.shape, dtype=bool), noisy_rows(trust, density)
     some = slice(None, None, -(-len(usable) // VERSION_ROWS))
-    few = [part[some] for part in coordinates]
+    few = [on_host(part[some]) for part in coordinates]
 
     def look(m: int) -> Flags | None:
         rows = signatures[m]
@@ -110,10 +111,10 @@ def other_version_rows(
         if version is None:
             return None
         if version.core is not None:
-            return np.asarray(far_from_core(version.core, rows))
-        return noisy[:, m] if version.centres is None else in_second_cluster(version.centres, coordinates[m])
+            return on_host(far_from_core(beside(version.core, rows), rows))
+        return noisy[:, m] if version.centres is None else in_second_cluster(version.centres, on_host(coordinates[m]))
 
-    for m, rows in enumerate(run_together(look, range(len(signatures)))):
+    for m, rows in enumerate(run_together(look, range(len(signatures)), rows=signatures[0])):
         if rows is not None:
             found[:, m] = rows
     return found & usable
@@ -125,7 +126,7 @@ def noisy_rows(trust: Any, density: Any) -> Any:
     return surely | ((trust < 0.5) & (density < np.log(ABSURD)))
 
 
-def learn_core(rows: FloatArray, n_signature: int, usable: Flags) -> ViewTests:
+def learn_core(rows: Any, n_signature: int, usable: Flags) -> ViewTests:
     """The density of the core of a view, from signature and grain (s, k)."""
     nothing = np.zeros((rows.shape[1], 3))
     weights = usable.astype(np.float64)

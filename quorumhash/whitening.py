@@ -1,23 +1,29 @@
-"""Weighted means and covariances of rows on the host, and what makes rows white."""
+"""Weighted means and covariances of rows, and what makes rows white."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace
+
+from quorumhash.tensors import beside, on_host
 
 FloatArray = npt.NDArray[np.float64]
 
 
-def weighted_moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weighted mean (s,) and covariance (s, s), and the rows times the roots of their weights.
+def weighted_moments(rows: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray, Any]:
+    """Weighted mean (s,) and covariance (s, s), and the rows (n, s), where they are, times the roots of their weights.
 
     The mean is taken off the sums, not off the rows: signatures are centred but for damage, and copies of rows are what
     learning spends its time on.
     """
-    total = max(float(weights.sum()), 1e-300)
-    mean = weights @ rows / total
-    scaled = rows * np.sqrt(weights)[:, None]
-    return mean, scaled.T @ scaled / total - np.outer(mean, mean), scaled  # by itself: half of the work of a product
+    total, there = max(float(weights.sum()), 1e-300), beside(weights, rows)
+    mean = on_host(there @ rows) / total
+    scaled = rows * array_namespace(rows).sqrt(there)[:, None]
+    squares = on_host(scaled.T @ scaled)  # by itself: half of the work of a product
+    return mean, squares / total - np.outer(mean, mean), scaled
 
 
 def whitening_of(covariance: FloatArray, ridge: float) -> FloatArray:

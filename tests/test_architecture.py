@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.papernumbers", "bench.settings", "classes",
-        "copies", "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "masspoints",
+        "copies", "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles",
         "printing", "progress", "steps", "steps.simplex", "steps.thresholds", "supervision", "tensors", "web",
         "web.guards",
     },
@@ -19,7 +19,8 @@ LEVELS = [
         "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",
         "datasets.download", "engines.base", "evaluation", "features.networkfiles", "features.opencv",
         "features.pictures", "hashers.labels",
-        "hashers.plain", "index.bands", "index.rescoring", "index.writerlock", "matrices", "modelfile", "patches",
+        "hashers.plain", "index.bands", "index.rescoring", "index.writerlock", "masspoints", "matrices",
+        "modelfile", "patches",
         "similarity", "sweepkernel", "usage", "web.pictures",
     },
     {

@@ -1,5 +1,8 @@
 """The mathematics is written once: every engine gives the bits of the threads engine, for every hasher."""
 
+from contextlib import ExitStack
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -70,13 +73,14 @@ class PretendedEngine(CheckedEngine):
         return 1e9
 
     def __enter__(self):
-        self._mode = PretendedDevice()
-        self._mode.__enter__()
+        self._pretended = ExitStack()
+        self._pretended.enter_context(PretendedDevice())
+        self._pretended.enter_context(patch.dict("os.environ", QUORUMHASH_THREADS="1"))  # one thread pretends
         return super().__enter__()
 
     def __exit__(self, *error):
         super().__exit__(*error)
-        self._mode.__exit__(None, None, None)
+        self._pretended.close()
 
 
 ENGINES = {

@@ -16,7 +16,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("norm", ["l21", "l1"])
 @pytest.mark.parametrize("is_pulled", [True, False])
-@pytest.mark.parametrize(("n_landmarks", "n_views"), [(300, 2), (37, 3), (500, 1), (1, 2)])
+@pytest.mark.parametrize(("n_landmarks", "n_views"), [(300, 2), (37, 3), (500, 1), (1, 2), (130, 9)])
 @pytest.mark.parametrize("view_type", ["float32", "float64"])
 def test_one_pass_gives_what_the_array_code_gives(monkeypatch, norm, is_pulled, n_landmarks, n_views, view_type):
     sweep, pull, targets, state = make_sweep(n_landmarks, n_views, is_pulled, view_type)

@@ -85,7 +85,7 @@ class Unrotated(OneJudge):
 class Plain(OneJudge):
     """Bits are cut from the dimensions themselves for neighbours too, as they are for groups."""
 
-    def _nearness(self, placed: Any, smoothing: float, seed: int) -> Any:  # noqa: ARG002
+    def _nearness(self, placed: Any, smoothing: float, seed: int, engine: Any) -> Any:  # noqa: ARG002
         return None
 
 

@@ -87,6 +87,10 @@ class Engine(ABC):
         """Arrays of the host, and whatever holds some, where blocks are walked: for array code over a sample."""
         return value
 
+    def held(self, rows: Rows) -> Any:
+        """All rows as one array where the engine computes: a sample of rows, for array code."""
+        return self.get(rows)
+
     def some_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> Rows:
         """Some rows in the order of the positions, kept where they are if that is quicker."""
         return self.put(self.take_rows(rows, positions))

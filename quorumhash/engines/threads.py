@@ -25,6 +25,7 @@ from quorumhash.engines.base import LARGEST_BLOCK, Engine, Rows, default_block_r
 from quorumhash.errors import ParameterError
 from quorumhash.matrices import Matrix, dense_rows
 from quorumhash.progress import begin_stage
+from quorumhash.tensors import is_tensor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -255,11 +256,13 @@ def _thread_pools(n_modules: int) -> ThreadpoolController:  # noqa: ARG001
 
 
 def run_together(
-    function: Callable[[Item], Result], items: Sequence[Item], done: Callable[[int], None] | None = None
-) -> list[Result]:
+    function: Callable[[Item], Result], items: Sequence[Item], done: Callable[[int], None] | None = None,
+    rows: Any = None,
+) -> list[Result]:  # fmt: skip
     """A function of each of a few items, side by side with one BLAS thread each; results in the order of the items.
 
-    For learning on the host, between the verbs; the same bits whatever the number of threads. `done` hears of each.
+    For learning between the verbs; the same bits whatever the number of threads. `done` hears of each. If the `rows`
+    that are looked at lie on a device, one thread asks it: several would wait for each other, not for the device.
 
     >>> run_together(lambda x: x * x, [3, 1, 2])
     [9, 1, 4]
@@ -271,7 +274,7 @@ def run_together(
             done(1)
         return result
 
-    n_threads = min(threads_wanted(), len(items))
+    n_threads = 1 if is_tensor(rows) else min(threads_wanted(), len(items))
     with thread_pools().limit(limits=1):
         if n_threads < 2:
             return [work(item) for item in items]

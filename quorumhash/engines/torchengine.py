@@ -21,7 +21,7 @@ from quorumhash.engines.torchrows import GivenBlocks, MadeBlocks, own_rows
 from quorumhash.errors import MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows
 from quorumhash.progress import begin_stage
-from quorumhash.tensors import host_array, is_tensor
+from quorumhash.tensors import host_array, is_tensor, with_arrays
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 262_144  # rows, on a device: every block costs the host some hundred calls
 # a row in work at most: its features some four times over, and kernels, ties to 3,000 landmarks or targets; float64
@@ -105,6 +105,8 @@ class TorchEngine(Engine):
         """Hold float32 products to full precision, or not, as asked."""
         self._precisions.append(self._torch.get_float32_matmul_precision())
         self._torch.set_float32_matmul_precision("high" if self.tf32 else "highest")
+        if self.device.type == "cuda":  # threads that meet at the first decomposition of all would fail
+            self._torch.linalg.eigh(self._torch.eye(2, device=self.device))
         return self
 
     def __exit__(
@@ -131,10 +133,13 @@ class TorchEngine(Engine):
 
     def answer(self, rows: Rows, given: Any) -> Any:
         """A tensor on the device for who gave a tensor, else a host array."""
-        if not is_tensor(given):
-            return self.get(rows)
+        return self.held(rows) if is_tensor(given) else self.get(rows)
+
+    def held(self, rows: Rows) -> Any:
+        """One tensor on the device."""
         held = own_rows(rows)
-        return self._torch.cat([self._block(held, i) for i in range(held.n_blocks)])
+        blocks = [self._block(held, i) for i in range(held.n_blocks)]
+        return blocks[0] if len(blocks) == 1 else self._torch.cat(blocks)
 
     def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
         """Apply a function to one block after the other."""
@@ -281,13 +286,7 @@ class TorchEngine(Engine):
         return self._cache[id(value)][1]
 
     def _on_device(self, value: Any) -> Any:
-        """Arrays, and whatever holds arrays, with tensors in their place; everything else as it is."""
-        if isinstance(value, np.ndarray):
-            return self._tensor(value)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = {field.name: self._on_device(getattr(value, field.name)) for field in dataclasses.fields(value)}
-            return dataclasses.replace(value, **fields)
-        return type(value)(map(self._on_device, value)) if isinstance(value, list | tuple) else value
+        return with_arrays(value, self._tensor)
 
 
 def _load_torch() -> Any:

@@ -24,7 +24,7 @@ from quorumhash.judging import (
     knowing_all,
     learn_one_model_judge,
     pair_distances,
-    repaired_coordinates,
+    repaired_sample,
     repaired_views,
 )
 from quorumhash.kernelspace import put_presence
@@ -46,7 +46,6 @@ from quorumhash.repair import BELIEVED, linked_views
 from quorumhash.scaling import put_views
 from quorumhash.supervision import labelled_pairs, memberships, supervised_weights, unlike_pairs
 from quorumhash.teachers import Items, Labels, Teachers, many_items
-from quorumhash.trust import usable_rows
 from quorumhash.viewoptions import dial_of, given_weights, source_numbers
 from quorumhash.views import Views
 from quorumhash.viewworth import overlap_weights
@@ -175,8 +174,9 @@ class QuorumHasher(Evolving, BaseHasher):
         blocks, present = put_views(views, engine), put_presence(views, engine)
         here = engine.take_rows(present, positions)
         refuse_rare_views(views, here)
-        sample = {n: engine.take_rows(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
         near = engine.at_hand
+        some = [(n, b and engine.some_rows(b, positions)) for n, b in zip(views, blocks, strict=True)]
+        sample = {name: engine.held(rows) for name, rows in some if rows is not None}
         self.judge_, judged = self._judge(sample, here, near)
         many = many_items(present, blocks, views.shape[1], engine, seed)
         if many is not None and self.judge_.trust.known is not None:
@@ -193,8 +193,7 @@ class QuorumHasher(Evolving, BaseHasher):
         self.view_weights_ = dict(zip(views, map(float, given), strict=True))
         weighting = learn_weighting(self.judge_, given)
         dial = self._dial(len(views), len(weighting.views) + 1)
-        usable = usable_rows(self.judge_.trust, here, judged.signatures)
-        repaired = repaired_coordinates(self.judge_, np.ones(len(given)), usable, judged.trust, judged.coordinates)
+        repaired = repaired_sample(self.judge_, judged, here, near)
         labels = None
         if classes is not None and dial.smoothing > 0:
             shown = some_labelled(classes, seed)
@@ -203,19 +202,19 @@ class QuorumHasher(Evolving, BaseHasher):
         teachers = Teachers(repaired, many and Items(self.judge_, *many), labels)
         n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
         self.encoder_ = learn_encoder(weighting, teachers, dial, engine, seed, n_dimensions)
-        placed = near.get(near.map_rows(placed_rows, self.encoder_, near.put(repaired)))
-        self.nearness_ = self._nearness(placed, dial.smoothing, seed)
-        cut = near.get(near.map_rows(near_rows, self.nearness_, near.put(placed)))
+        placed = near.held(near.map_rows(placed_rows, self.encoder_, near.put(repaired)))
+        self.nearness_ = self._nearness(placed, dial.smoothing, seed, near)
+        cut = near.held(near.map_rows(near_rows, self.nearness_, near.put(placed)))
         self.rotation_ = self._rotation(cut, near, seed)
 
     def _judge(self, sample: dict[str, Any], present: Any, engine: Engine) -> tuple[Judge, Judged]:
         sources = source_numbers(self.sources, tuple(sample))
         return learn_one_model_judge(sample, present, sources, self.n_components, engine)
 
-    def _nearness(self, placed: FloatArray, smoothing: float, seed: int) -> Nearness | None:
-        return learn_nearness(placed, smoothing, seed)
+    def _nearness(self, placed: Any, smoothing: float, seed: int, engine: Engine) -> Nearness | None:
+        return learn_nearness(placed, smoothing, seed, engine)
 
-    def _rotation(self, placed: FloatArray, engine: Engine, seed: int) -> FloatArray:
+    def _rotation(self, placed: Any, engine: Engine, seed: int) -> FloatArray:
         return learn_rotation(placed, self.n_bits, engine, seed, self.n_steps)
 
     def _dial(self, n_rows: int, n_graphs: int) -> Dial:
