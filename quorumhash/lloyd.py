@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.engines.threads import run_together, threads_wanted
+from quorumhash.engines.threads import side_by_side, threads_wanted
 from quorumhash.progress import stage
 
 FloatMatrix = npt.NDArray[np.float32]
@@ -25,6 +25,7 @@ Labels = npt.NDArray[np.intp]
 
 CHUNK, COLUMNS = 256, 64  # rows that are assigned together, columns that are summed together
 WORTH_A_THREAD = 2e7  # multiplications
+MOST_THREADS = 32  # more wait for each other at every step
 SETTLED = 1e-4  # of the mean variance of a column: where centres move less, all together, they stay
 
 
@@ -57,12 +58,12 @@ def lloyd(jobs: Sequence[tuple[FloatMatrix, int, int]], max_iter: int) -> list[F
     array([[0. , 0.5],
            [9. , 0.5]], dtype=float32)
     """
-    courses = [_begun(*job) for job in jobs]
-    with stage("k-means", max_iter) as done:
+    with stage("k-means", max_iter) as done, side_by_side(MOST_THREADS) as together:
+        courses = together(lambda job: _begun(*job), jobs)
         for _ in range(max_iter):
             moving = [course for course in courses if not course.is_settled]
-            nearest = _nearest_centres(moving)
-            for course, near, sums in zip(moving, nearest, _sums(moving, nearest), strict=True):
+            nearest = _nearest_centres(moving, together)
+            for course, near, sums in zip(moving, nearest, _sums(moving, nearest, together), strict=True):
                 _step(course, *near, sums)
             done(1)
     return [np.asarray(course.centres + course.mean, dtype=np.float32) for course in courses]
@@ -78,28 +79,30 @@ def _begun(points: FloatMatrix, n_centres: int, seed: int) -> _Course:
     return _Course(centred, columns, centred[first], mean, least_move, np.full(len(points), -1))
 
 
-def _nearest_centres(courses: Sequence[_Course]) -> list[tuple[Labels, FloatMatrix]]:
+def _nearest_centres(courses: Sequence[_Course], together: Any) -> list[tuple[Labels, FloatMatrix]]:
     """Of every set its rows' nearest centres (n,), and squared distances to them less |x|^2 (n,)."""
     starts = [range(0, len(course.points), CHUNK) for course in courses]
     chunks = [(c, slice(at, at + CHUNK)) for c, of in zip(courses, starts, strict=True) for at in of]
-    found = iter(_in_shares(_assigned, chunks, float(sum(c.points.size * len(c.centres) for c in courses))))
+    found = iter(_in_shares(together, _assigned, chunks, float(sum(c.points.size * len(c.centres) for c in courses))))
     parts = [[next(found) for _ in of] for of in starts]
     return [(np.concatenate([x for x, _ in of]), np.concatenate([x for _, x in of])) for of in parts]
 
 
-def _sums(courses: Sequence[_Course], nearest: Sequence[tuple[Labels, FloatMatrix]]) -> list[FloatArray]:
+def _sums(courses: Sequence[_Course], nearest: Sequence[tuple[Labels, FloatMatrix]], together: Any) -> list[FloatArray]:
     """Of every set the sums (k, d) of the rows nearest to each centre."""
     jobs = [(c, labels, part) for c, (labels, _) in zip(courses, nearest, strict=True) for part in c.columns]
-    found = iter(_in_shares(_summed, jobs, 8.0 * sum(course.points.size for course in courses)))
+    found = iter(_in_shares(together, _summed, jobs, 8.0 * sum(course.points.size for course in courses)))
     return [np.concatenate([next(found) for _ in course.columns], axis=1) for course in courses]
 
 
-def _in_shares(function: Any, jobs: Sequence[Any], work: float) -> list[Any]:
+def _in_shares(together: Any, function: Any, jobs: Sequence[Any], work: float) -> list[Any]:
     """A function of all jobs, a run of them to a thread."""
     n_shares = max(1, min(threads_wanted(), len(jobs), int(work / WORTH_A_THREAD)))
     edges = np.linspace(0, len(jobs), n_shares + 1).astype(int)
     shares = [jobs[a:b] for a, b in pairwise(edges)]
-    return [said for share in run_together(lambda share: [function(*one) for one in share], shares) for said in share]
+    if n_shares == 1:
+        return [function(*one) for one in jobs]
+    return [said for share in together(lambda share: [function(*one) for one in share], shares) for said in share]
 
 
 def _assigned(course: _Course, rows: slice) -> tuple[Labels, FloatMatrix]:

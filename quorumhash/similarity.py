@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace, device, is_numpy_array
 
+from quorumhash.engines.threads import run_together
 from quorumhash.errors import ParameterError
 
 BANDWIDTH_RULES = ("seventh", "median")
+CHUNK = 1024  # rows
 NEIGHBOUR_OF_BANDWIDTH = 7  # the neighbour that self-tuning (Zelnik-Manor and Perona) measures to
 
 
@@ -59,15 +61,22 @@ def kernel_bandwidth(squares: npt.NDArray[Any], rule: str = "seventh") -> float:
         bandwidth = float(np.sqrt(np.median(squares) / 2.0))
     else:
         nth = min(NEIGHBOUR_OF_BANDWIDTH, squares.shape[1]) - 1
-        bandwidth = float(np.sqrt(np.partition(squares, nth, axis=1)[:, nth]).mean(dtype=np.float64))
+        bandwidth = _mean_distance(squares, nth)
     return bandwidth if bandwidth > 0 else _positive_mean(squares)
 
 
 def graph_bandwidth(squares: npt.NDArray[Any], n_neighbors: int) -> float:
     """t = s^2 with s the mean distance to the k-th nearest landmark."""
     nth = min(n_neighbors, squares.shape[1]) - 1
-    distance = float(np.sqrt(np.partition(squares, nth, axis=1)[:, nth]).mean(dtype=np.float64))
+    distance = _mean_distance(squares, nth)
     return (distance if distance > 0 else _positive_mean(squares)) ** 2
+
+
+def _mean_distance(squares: npt.NDArray[Any], nth: int) -> float:
+    """The mean distance of a row to the nth of its points, counted from 0."""
+    chunks = [squares[start : start + CHUNK] for start in range(0, len(squares), CHUNK)]
+    found = run_together(lambda chunk: np.partition(chunk, nth, axis=1)[:, nth], chunks)
+    return float(np.sqrt(np.concatenate(found)).mean(dtype=np.float64))
 
 
 def _positive_mean(squares: npt.NDArray[Any]) -> float:

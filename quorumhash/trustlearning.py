@@ -204,23 +204,25 @@ def _calibrated(model: TrustModel, sample: TrustSample, unseen: Sequence[Unseen]
     for few in unseen:
         deviations[few.rows] = few.deviations.T
     columns = [deviations[sample.usable[:, m], m] for m in range(n_views)]
-    densities = tuple(run_together(lambda column: curve_of_upper_tail(column, BULK), columns))
+    near = sample.signatures[0]
+    densities = tuple(run_together(lambda column: curve_of_upper_tail(column, BULK), columns, rows=near))
 
     def counted(few: Unseen) -> FloatArray:
         doubts = doubts_of(densities, list(few.deviations))
         return real_and_fake_votes(few.test, few.odds, ~sample.usable[few.rows], doubts)
 
-    for few, of_fold in zip(unseen, run_together(counted, unseen), strict=True):
+    for few, of_fold in zip(unseen, run_together(counted, unseen, rows=near), strict=True):
         votes[:, few.rows] = of_fold
     model = replace(model, densities=densities)
     real, fake, *evened = votes.transpose(0, 2, 1)
     parts = [(real[m], fake[m], (evened[0][m], evened[1][m])) for m in range(n_views)]
-    found = run_together(lambda part: calibrate(*part), parts)
+    found = run_together(lambda part: calibrate(*part), parts, rows=near)
     if len(set(model.sources)) == 2:  # a mismatch is one for all views alike: the least of what they say
         least = min(calibration.wrong_share for calibration in found)
         found = run_together(
             lambda one: one[1] if one[1].wrong_share == least else calibrate(*one[0], least),
             list(zip(parts, found, strict=True)),
+            rows=near,
         )
         slope, log_odds = (float(np.mean([getattr(c, part) for c in found])) for part in ("slope", "log_odds"))
         found = [replace(c, slope=slope, log_odds=log_odds) for c in found]  # or the view judged worse is taken for it

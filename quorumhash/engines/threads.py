@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, TypeVar
@@ -274,12 +274,20 @@ def run_together(
             done(1)
         return result
 
-    n_threads = 1 if is_tensor(rows) else min(threads_wanted(), len(items))
+    with side_by_side(1 if is_tensor(rows) else len(items)) as together:
+        return together(work, items)
+
+
+@contextmanager
+def side_by_side(most: int) -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]]:
+    """What `run_together` does, for who asks again and again: at most so many threads, started once."""
+    n_threads = min(threads_wanted(), most)
     with thread_pools().limit(limits=1):
         if n_threads < 2:
-            return [work(item) for item in items]
+            yield lambda function, items: list(map(function, items))
+            return
         with ThreadPoolExecutor(n_threads, thread_name_prefix="quorumhash") as pool:
-            return list(pool.map(work, items))
+            yield lambda function, items: list(pool.map(function, items))
 
 
 def threads_wanted() -> int:

@@ -172,15 +172,8 @@ class TorchEngine(Engine):
         """Some rows as a dense host array."""
         if isinstance(rows, GivenBlocks):
             return dense_rows(rows.matrix, positions)
-        held = own_rows(rows)
-        starts = np.cumsum([0] + [len(block) for block in held.blocks])
-        owners = np.searchsorted(starts, positions, side="right") - 1
-        order = np.argsort(owners, kind="stable")
-        parts = []
-        for i in np.unique(owners):
-            local = self._torch.as_tensor(positions[order][owners[order] == i] - starts[i])
-            parts.append(host_array(held.blocks[i][local.to(held.blocks[i].device)]))
-        found = np.concatenate(parts)
+        pieces, order = own_rows(rows).pieces(positions, self._torch.as_tensor)
+        found = np.concatenate([host_array(piece) for piece in pieces])
         taken = np.empty_like(found)
         taken[order] = found
         return taken
@@ -192,6 +185,10 @@ class TorchEngine(Engine):
     def some_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> Rows:
         """On the device if they lie there."""
         held = own_rows(rows)
+        if isinstance(held, MadeBlocks) and self.device.type != "cpu":
+            pieces, order = held.pieces(positions, self._torch.as_tensor)
+            together = self._torch.cat([piece.to(self.device) for piece in pieces])
+            return self.put(together[self._tensor(np.argsort(order))])
         if isinstance(held, GivenBlocks) and is_tensor(held.matrix) and held.matrix.device == self.device:
             return self.put(held.matrix[self._tensor(positions)])
         return super().some_rows(rows, positions)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from quorumhash.engines.base import Rows
 from quorumhash.errors import ParameterError
 
@@ -26,6 +29,17 @@ class MadeBlocks(Rows):
         self.blocks = blocks
         self.n_blocks = len(blocks)
         self.n_rows = sum(len(block) for block in blocks)
+
+    def pieces(self, positions: npt.NDArray[np.intp], as_tensor: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
+        """Some rows block by block, each where it lies, and the order in which they are asked for."""
+        starts = np.cumsum([0] + [len(block) for block in self.blocks])
+        owners = np.searchsorted(starts, positions, side="right") - 1
+        order = np.argsort(owners, kind="stable")
+        found = []
+        for i in np.unique(owners):
+            local = as_tensor(positions[order][owners[order] == i] - starts[i])
+            found.append(self.blocks[i][local.to(self.blocks[i].device)])
+        return found, order
 
 
 def own_rows(rows: Rows) -> Any:
