@@ -79,7 +79,9 @@ def learn_judge(
         return describe(parts[m], present[:, m], width, engine)
 
     with stage("describing views", len(parts), "views") as done:
-        components, signatures, coordinates = zip(*run_together(described, range(len(parts)), done), strict=True)
+        components, signatures, coordinates = zip(
+            *run_together(described, range(len(parts)), done, parts[0]), strict=True
+        )
     widths = [c.n_signature for c in components]
     empties = [empty_signature(c) for c in components]
     trust_model = learn_trust(signatures, widths, present, sources, empties)

@@ -28,6 +28,7 @@ from quorumhash.similarity import (
     squared_distances,
 )
 from quorumhash.targets import Graph, normalised_graph
+from quorumhash.tensors import beside
 from quorumhash.views import Views
 
 
@@ -77,14 +78,16 @@ def learn_kernel_space(
     shared, own = all_landmarks(sample, present, sizes, landmarks, seed)
     names = list(views)
 
-    def learned(m: int) -> tuple[FloatMatrix, ViewKernel, ViewGraph | None]:
-        squares, here = squared_distances(sample[names[m]], shared[names[m]]), present[:, m]
+    there = [engine.at_hand.beside(part) for part in sample.values()]
+
+    def learned(m: int) -> tuple[Any, ViewKernel, ViewGraph | None]:
+        squares, here = squared_distances(there[m], beside(shared[names[m]], there[m])), np.flatnonzero(present[:, m])
         kernel = ViewKernel(scalings[names[m]], shared[names[m]], kernel_bandwidth(squares[here], bandwidth))
-        graph = _graph_of(own[m], sample[names[m]][here], n_neighbors) if n_graph_landmarks else None
+        graph = _graph_of(own[m], there[m][here], n_neighbors) if n_graph_landmarks else None
         return squares, kernel, graph
 
-    squares, kernels, graphs = zip(*run_together(learned, range(len(names))), strict=True)
-    joined = graph_bandwidth(np.asarray(sum(squares[1:], start=squares[0])), n_neighbors)
+    squares, kernels, graphs = zip(*run_together(learned, range(len(names)), rows=there[0]), strict=True)
+    joined = graph_bandwidth(sum(squares[1:], start=squares[0]), n_neighbors)
     own_graphs = {name: graph for name, graph in zip(names, graphs, strict=True) if graph is not None}
     return KernelSpace(dict(zip(names, kernels, strict=True)), own_graphs, joined)
 
@@ -95,8 +98,9 @@ def learn_graph(points: FloatMatrix, n_landmarks: int, n_neighbors: int, seed: i
     return _graph_of(landmarks, points, n_neighbors)
 
 
-def _graph_of(landmarks: FloatMatrix, points: FloatMatrix, n_neighbors: int) -> ViewGraph:
-    return ViewGraph(landmarks, graph_bandwidth(squared_distances(points, landmarks), n_neighbors), n_neighbors)
+def _graph_of(landmarks: FloatMatrix, points: Any, n_neighbors: int) -> ViewGraph:
+    squares = squared_distances(points, beside(landmarks, points))
+    return ViewGraph(landmarks, graph_bandwidth(squares, n_neighbors), n_neighbors)
 
 
 def landmark_graphs(

@@ -90,7 +90,8 @@ def _nearest_centres(courses: Sequence[_Course], together: Any) -> list[tuple[La
 
 def _sums(courses: Sequence[_Course], nearest: Sequence[tuple[Labels, FloatMatrix]], together: Any) -> list[FloatArray]:
     """Of every set the sums (k, d) of the rows nearest to each centre."""
-    jobs = [(c, labels, part) for c, (labels, _) in zip(courses, nearest, strict=True) for part in c.columns]
+    chosen = [_chosen(course, labels) for course, (labels, _) in zip(courses, nearest, strict=True)]
+    jobs = [(of, part) for course, of in zip(courses, chosen, strict=True) for part in course.columns]
     found = iter(_in_shares(together, _summed, jobs, 8.0 * sum(course.points.size for course in courses)))
     return [np.concatenate([next(found) for _ in course.columns], axis=1) for course in courses]
 
@@ -113,13 +114,17 @@ def _assigned(course: _Course, rows: slice) -> tuple[Labels, FloatMatrix]:
     return labels, squares[np.arange(len(labels)), labels]
 
 
-def _summed(course: _Course, labels: Labels, columns: FloatMatrix) -> FloatArray:
-    """Sums (k, c) of some columns (n, c) of the rows nearest to each centre."""
+def _chosen(course: _Course, labels: Labels) -> Any:
+    """1 where a row is nearest to a centre, (k, n), sparse."""
     from scipy.sparse import csr_array
 
     ones = np.ones(len(labels), dtype=np.float32)
-    chosen = csr_array((ones, labels, np.arange(len(labels) + 1)), shape=(len(labels), len(course.centres)))
-    return np.asarray(chosen.T @ columns, dtype=np.float64)
+    return csr_array((ones, labels, np.arange(len(labels) + 1)), shape=(len(labels), len(course.centres))).T
+
+
+def _summed(chosen: Any, columns: FloatMatrix) -> FloatArray:
+    """Sums (k, c) of some columns (n, c) of the rows nearest to each centre."""
+    return np.asarray(chosen @ columns, dtype=np.float64)
 
 
 def _step(course: _Course, labels: Labels, nearness: FloatMatrix, sums: FloatArray) -> None:

@@ -57,7 +57,7 @@ def learn_nearness(sample: Any, smoothing: float, seed: int, engine: Engine | No
     points = distinct_rows(on_host(sample).astype(np.float32))
     landmarks = k_means(points, max(2, min(N_LANDMARKS, len(points) // ROWS_PER_LANDMARK)), seed)
     there = beside(landmarks, sample)
-    bandwidth = kernel_bandwidth(on_host(squared_distances(beside(points, sample), there)))
+    bandwidth = kernel_bandwidth(squared_distances(beside(points, sample), there))
     kernel = kernel_rows(there, bandwidth, sample)
     decompose = engine.eigenpairs if engine else eigenpairs
     values, vectors = decompose(kernel_rows(landmarks, bandwidth, landmarks))

@@ -97,7 +97,8 @@ class _Look:
 def _look(rows: npt.NDArray[Any], n_neighbors: int, seed: list[int]) -> _Look:
     rows = rows.astype(np.result_type(rows.dtype, np.float32), copy=False)
     sizes = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-    return _Look(rows, sizes, np.zeros((len(rows), len(rows)), dtype=bool), min(n_neighbors, len(rows) // 2), seed)
+    is_near = np.zeros((len(rows), len(rows)), dtype=bool)
+    return _Look(rows, sizes, is_near, min(n_neighbors, len(rows) // 2), seed)
 
 
 def _mark_nearest(look: _Look, start: int) -> None:

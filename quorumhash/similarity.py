@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from array_api_compat import array_namespace, device, is_numpy_array
 
 from quorumhash.engines.threads import run_together
 from quorumhash.errors import ParameterError
+from quorumhash.tensors import is_tensor, on_host
 
 BANDWIDTH_RULES = ("seventh", "median")
 CHUNK = 1024  # rows
@@ -49,7 +49,7 @@ def rbf_kernel(squares: Any, bandwidth: float) -> Any:
     return array_namespace(squares).exp(squares * (-0.5 / bandwidth**2))
 
 
-def kernel_bandwidth(squares: npt.NDArray[Any], rule: str = "seventh") -> float:
+def kernel_bandwidth(squares: Any, rule: str = "seventh") -> float:
     """One bandwidth s for a view from squared distances of a sample to its landmarks.
 
     "seventh": the mean distance to the 7th nearest landmark. "median": 2 s^2 is the median squared distance.
@@ -58,28 +58,32 @@ def kernel_bandwidth(squares: npt.NDArray[Any], rule: str = "seventh") -> float:
     if rule not in BANDWIDTH_RULES:
         raise ParameterError(f"bandwidth must be one of {', '.join(BANDWIDTH_RULES)}, got {rule!r}.")
     if rule == "median":
-        bandwidth = float(np.sqrt(np.median(squares) / 2.0))
+        bandwidth = float(np.sqrt(np.median(on_host(squares)) / 2.0))
     else:
         nth = min(NEIGHBOUR_OF_BANDWIDTH, squares.shape[1]) - 1
         bandwidth = _mean_distance(squares, nth)
     return bandwidth if bandwidth > 0 else _positive_mean(squares)
 
 
-def graph_bandwidth(squares: npt.NDArray[Any], n_neighbors: int) -> float:
+def graph_bandwidth(squares: Any, n_neighbors: int) -> float:
     """t = s^2 with s the mean distance to the k-th nearest landmark."""
     nth = min(n_neighbors, squares.shape[1]) - 1
     distance = _mean_distance(squares, nth)
     return (distance if distance > 0 else _positive_mean(squares)) ** 2
 
 
-def _mean_distance(squares: npt.NDArray[Any], nth: int) -> float:
+def _mean_distance(squares: Any, nth: int) -> float:
     """The mean distance of a row to the nth of its points, counted from 0."""
+    if is_tensor(squares):
+        nearest = on_host(array_namespace(squares).sort(squares, axis=1)[:, nth])
+        return float(np.sqrt(nearest).mean(dtype=np.float64))
     chunks = [squares[start : start + CHUNK] for start in range(0, len(squares), CHUNK)]
     found = run_together(lambda chunk: np.partition(chunk, nth, axis=1)[:, nth], chunks)
     return float(np.sqrt(np.concatenate(found)).mean(dtype=np.float64))
 
 
-def _positive_mean(squares: npt.NDArray[Any]) -> float:
+def _positive_mean(squares: Any) -> float:
+    squares = on_host(squares)
     positive = squares[squares > 0]
     return float(np.sqrt(positive.mean(dtype=np.float64))) if positive.size else 1.0
 
