@@ -34,6 +34,7 @@ from quorumhash.tensors import beside, on_host
 from quorumhash.trust import (
     TRUST_PARTS,
     TrustModel,
+    believed_rows,
     check_trust,
     density_rows,
     mark_rows,
@@ -157,7 +158,7 @@ def _held_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any]
 def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
     """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call."""
     coordinates, signatures = described_rows(judge, present, *blocks)
-    usable, trust = usable_rows(judge.trust, present, *signatures), trust_rows(judge.trust, present, *signatures)
+    usable, trust = believed_rows(judge.trust, present, *signatures)
     return repaired_coordinates(judge, limits, usable, trust, coordinates)
 
 

@@ -104,9 +104,13 @@ def mass_rows(model: TrustModel, signatures: Sequence[Any]) -> Any:
 
 def usable_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
     """Which views (n, M) have something to say: present and no mass points; all that are present where none has."""
-    usable = present & ~mass_rows(model, signatures)
-    xp = array_namespace(usable)
-    return xp.where(xp.any(usable, axis=1)[:, None], usable, present)
+    return _something(present & ~mass_rows(model, signatures), present)
+
+
+def _something(here: Any, present: Any) -> Any:
+    """What is here, or what is present where nothing is."""
+    xp = array_namespace(here)
+    return xp.where(xp.any(here, axis=1)[:, None], here, present)
 
 
 def gather_evidence(model: TrustModel, signatures: Sequence[Any]) -> list[Any]:
@@ -196,8 +200,14 @@ def _counted(model: TrustModel, out: Any, doubts: Any, evidence: Sequence[Any]) 
 
 def trust_rows(model: TrustModel, present: Any, *signatures: Any) -> Any:
     """The posterior (n, M) that each view of each row is right; NO_TRUST where it is absent or a mass point."""
-    out = ~present | mass_rows(model, signatures)
-    return count_votes(model, out, doubt_rows(model, ~out, *signatures), gather_evidence(model, signatures))[0]
+    return believed_rows(model, present, *signatures)[1]
+
+
+def believed_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any]:
+    """`usable_rows` and `trust_rows`, for who wants both."""
+    here = present & ~mass_rows(model, signatures)
+    trust, _ = count_votes(model, ~here, doubt_rows(model, here, *signatures), gather_evidence(model, signatures))
+    return _something(here, present), trust
 
 
 def votes_rows(model: TrustModel, present: Any, *signatures: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ the memory budget, the rest in the host's memory. Products of float32 are full f
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -23,7 +24,7 @@ from quorumhash.matrices import dense_rows
 from quorumhash.progress import begin_stage
 from quorumhash.tensors import host_array, is_tensor, with_arrays
 
-SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 262_144  # rows, on a device: every block costs the host some hundred calls
+SMALLEST_BLOCK, LARGEST_BLOCK = 1024, 524_288  # rows, on a device: every block costs the host some hundred calls
 # a row in work at most: its features some four times over, and kernels, ties to 3,000 landmarks or targets; float64
 ROW_COPIES, ROW_NUMBERS = 4, 8192
 BLOCKS_AT_ONCE = 2  # where results are needed a part at a time
@@ -41,7 +42,7 @@ class TorchEngine(Engine):
     device : str
         "cpu", "cuda" or "cuda:0", "cuda:1", ...
     block_rows : int, optional
-        Rows per block; default: what the memory budget allows, up to 262,144 (on "cpu" those of the threads engine).
+        Rows per block; default: what the memory budget allows, up to 524,288 (on "cpu" those of the threads engine).
     memory_budget : int, optional
         Bytes of device memory to take beyond what is in use already; default: half of what is free. Rows made by
         map_rows that would go beyond it are kept in the host's memory.
@@ -234,12 +235,15 @@ class TorchEngine(Engine):
         bounds = rows.bounds[i]
         if is_tensor(rows.matrix):
             return rows.matrix[bounds].to(self.device)
-        if i in rows.copies:
-            return rows.copies[i]
-        block = self._tensor(dense_rows(rows.matrix, bounds))
-        if self.device.type != "cpu" and rows.n_blocks * block.nbytes <= SMALL_SHARE * self._budget():
-            rows.copies[i] = block
-        return block
+        if rows.copy is None and self._is_small(rows.matrix):  # at once: every copy waits for all work before it
+            rows.copy = self._tensor(dense_rows(rows.matrix, slice(None)))
+        return self._tensor(dense_rows(rows.matrix, bounds)) if rows.copy is None else rows.copy[bounds]
+
+    def _is_small(self, matrix: Any) -> bool:
+        if self.device.type == "cpu":
+            return False
+        n_bytes = math.prod(matrix.shape) * np.dtype(matrix.dtype).itemsize
+        return bool(n_bytes <= SMALL_SHARE * self._budget())
 
     def _kept(self, block: Any) -> Any:
         """A block that map_rows made, on the host where the device's budget is used up."""

@@ -19,7 +19,7 @@ class GivenBlocks(Rows):
         self.n_rows = int(matrix.shape[0])
         self.bounds = [slice(s, min(s + block_rows, self.n_rows)) for s in range(0, self.n_rows, block_rows)]
         self.n_blocks = len(self.bounds)
-        self.copies: dict[int, Any] = {}  # of blocks on the device, where the whole matrix is small
+        self.copy: Any = None  # of the matrix on the device, where it is small
 
 
 class MadeBlocks(Rows):
