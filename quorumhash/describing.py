@@ -83,7 +83,10 @@ def _learned(block: Any, n_components: int) -> tuple[Components, FloatArray]:
     varies = spreads > 1e-6 * max(float(spreads.max(initial=0.0)), 1e-300)
     levels = np.where(varies, 1.0 / np.where(varies, spreads, 1.0), 0.0)
     levelled = filled * beside(levels, filled)
-    xp.clip(levelled, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=levelled)
+    if is_numpy_array(levelled):  # in its place: the largest matrix here
+        np.clip(levelled, -LARGEST_DEVIATION, LARGEST_DEVIATION, out=levelled)
+    else:
+        levelled = levelled.clip(-LARGEST_DEVIATION, LARGEST_DEVIATION)
     plain, signature, grain, other = _signature(levelled, directions, variances)
     return Components(scaling, levels, directions, variances, plain, signature, grain), other
 

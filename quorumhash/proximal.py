@@ -131,7 +131,7 @@ def rotate_to_bits(scores: Rows, n_bits: int, engine: Engine, seed: int, n_steps
     near = engine.at_hand
     if near is not engine or scores.n_rows > MOST_TURNED:
         positions = np.arange(0, scores.n_rows, -(-scores.n_rows // MOST_TURNED))
-        scores = near.put(engine.held(engine.some_rows(scores, positions)))
+        scores = near.put(engine.sample(scores, positions))
     with one_blas_thread():
         for _ in range(n_steps):
             bits_by_scores = near.sum_rows(_signs_times_scores, scores, rotation)

@@ -10,8 +10,8 @@ rows into something small. Six verbs say all of it; the solvers use nothing else
     take_rows(rows, positions)      some rows on the host, dense
     random(seed)                    a generator; all draws are made on the host, so every engine sees the same ones
 
-Beside them, `eigenpairs` decomposes one small host matrix, on the host or where that is quicker, `some_rows` is
-take_rows and put in one, and `beside` hands host arrays to array code that is no walk.
+Beside them, `eigenpairs` decomposes one small host matrix, on the host or where that is quicker, `sample` takes
+rows for array code that is no walk, and `beside` hands it host arrays.
 
 Arguments that are Rows are walked block by block, in step; every other argument (a small matrix, a number, a
 dataclass or tuple of them, None) goes whole to every block, its arrays turned into the engine's. Rows with equally many
@@ -91,9 +91,13 @@ class Engine(ABC):
         """All rows as one array where the engine computes: a sample of rows, for array code."""
         return self.get(rows)
 
+    def sample(self, rows: Rows, positions: npt.NDArray[np.intp]) -> Any:
+        """Some rows as one array where the engine `at_hand` computes, in the order of the positions."""
+        return self.take_rows(rows, positions)
+
     def some_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> Rows:
-        """Some rows in the order of the positions, kept where they are if that is quicker."""
-        return self.put(self.take_rows(rows, positions))
+        """The same, put in."""
+        return self.put(self.sample(rows, positions))
 
     def eigenpairs(self, matrix: FloatArray, n_pairs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """As the function below; an engine may do it where it is quicker."""

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash.engines.base import Engine, FloatArray, Rows, default_block_rows
-from quorumhash.engines.threads import keep_freed_memory
+from quorumhash.engines.threads import ThreadsEngine, keep_freed_memory
 from quorumhash.engines.torchrows import GivenBlocks, MadeBlocks, own_rows
 from quorumhash.errors import MissingExtraError, ParameterError
 from quorumhash.matrices import dense_rows
@@ -53,9 +53,8 @@ class TorchEngine(Engine):
     --------
     >>> import numpy as np
     >>> with TorchEngine() as engine:  # doctest: +SKIP
-    ...     engine.sum_rows(lambda block: block.T @ block, engine.put(np.eye(2)))
-    array([[1., 0.],
-           [0., 1.]])
+    ...     engine.sum_rows(lambda block: block.sum(0), engine.put(np.eye(2)))
+    array([1., 1.])
     """
 
     def __init__(
@@ -99,8 +98,7 @@ class TorchEngine(Engine):
     def plan(self, n_features: int, memory_budget: float | None = None) -> None:
         """Remember the width of rows, and the budget where none was set."""
         self._n_features = n_features
-        if self.memory_budget is None:
-            self.memory_budget = memory_budget
+        self.memory_budget = memory_budget if self.memory_budget is None else self.memory_budget
 
     def __enter__(self) -> TorchEngine:
         """Hold float32 products to full precision, or not, as asked."""
@@ -138,8 +136,7 @@ class TorchEngine(Engine):
 
     def held(self, rows: Rows) -> Any:
         """One tensor on the device."""
-        held = own_rows(rows)
-        blocks = [self._block(held, i) for i in range(held.n_blocks)]
+        blocks = [self._block(own_rows(rows), i) for i in range(own_rows(rows).n_blocks)]
         return blocks[0] if len(blocks) == 1 else self._torch.cat(blocks)
 
     def map_rows(self, function: Callable[..., Any], *arguments: Any, reuse: Sequence[Rows] = ()) -> Any:
@@ -173,26 +170,31 @@ class TorchEngine(Engine):
         """Some rows as a dense host array."""
         if isinstance(rows, GivenBlocks):
             return dense_rows(rows.matrix, positions)
-        pieces, order = own_rows(rows).pieces(positions, self._torch.as_tensor)
-        found = np.concatenate([host_array(piece) for piece in pieces])
-        taken = np.empty_like(found)
-        taken[order] = found
-        return taken
+        return host_array(self._picked(own_rows(rows), positions))
+
+    def _picked(self, rows: MadeBlocks, positions: npt.NDArray[np.intp]) -> Any:
+        pieces, order = rows.pieces(positions, self._torch.as_tensor)
+        return self._torch.cat([piece.to(self.device) for piece in pieces])[self._tensor(np.argsort(order))]
 
     def beside(self, value: Any) -> Any:
         """As tensors on the device."""
         return self._on_device(value)
 
-    def some_rows(self, rows: Rows, positions: npt.NDArray[np.intp]) -> Rows:
-        """On the device if they lie there."""
+    def sample(self, rows: Rows, positions: npt.NDArray[np.intp]) -> Any:
+        """A tensor on the device, where there is one."""
         held = own_rows(rows)
-        if isinstance(held, MadeBlocks) and self.device.type != "cpu":
-            pieces, order = held.pieces(positions, self._torch.as_tensor)
-            together = self._torch.cat([piece.to(self.device) for piece in pieces])
-            return self.put(together[self._tensor(np.argsort(order))])
-        if isinstance(held, GivenBlocks) and is_tensor(held.matrix) and held.matrix.device == self.device:
-            return self.put(held.matrix[self._tensor(positions)])
-        return super().some_rows(rows, positions)
+        if self.device.type == "cpu":
+            return self.take_rows(rows, positions)
+        if isinstance(held, MadeBlocks):
+            return self._picked(held, positions)
+        if is_tensor(held.matrix) and held.matrix.device == self.device:
+            return held.matrix[self._tensor(positions)]
+        return self._tensor(self.take_rows(rows, positions))
+
+    @property
+    def at_hand(self) -> Engine:
+        """Threads where there is no device: they are quicker with many small steps."""
+        return ThreadsEngine() if self.device.type == "cpu" else self
 
     def eigenpairs(self, matrix: FloatArray, n_pairs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """On the device where the matrix is large enough to be worth the way."""
@@ -240,10 +242,8 @@ class TorchEngine(Engine):
         return self._tensor(dense_rows(rows.matrix, bounds)) if rows.copy is None else rows.copy[bounds]
 
     def _is_small(self, matrix: Any) -> bool:
-        if self.device.type == "cpu":
-            return False
         n_bytes = math.prod(matrix.shape) * np.dtype(matrix.dtype).itemsize
-        return bool(n_bytes <= SMALL_SHARE * self._budget())
+        return self.device.type != "cpu" and bool(n_bytes <= SMALL_SHARE * self._budget())
 
     def _kept(self, block: Any) -> Any:
         """A block that map_rows made, on the host where the device's budget is used up."""

@@ -175,8 +175,7 @@ class QuorumHasher(Evolving, BaseHasher):
         here = engine.take_rows(present, positions)
         refuse_rare_views(views, here)
         near = engine.at_hand
-        some = [(n, b and engine.some_rows(b, positions)) for n, b in zip(views, blocks, strict=True)]
-        sample = {name: engine.held(rows) for name, rows in some if rows is not None}
+        sample = {n: engine.sample(b, positions) for n, b in zip(views, blocks, strict=True) if b is not None}
         self.judge_, judged = self._judge(sample, here, near)
         many = many_items(present, blocks, views.shape[1], engine, seed)
         if many is not None and self.judge_.trust.known is not None:
