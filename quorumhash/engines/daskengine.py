@@ -93,7 +93,7 @@ class DaskEngine(Engine):
     @property
     def at_hand(self) -> Engine:
         """Threads here: a round to the workers costs more than work on a sample."""
-        return ThreadsEngine()
+        return ThreadsEngine(block_rows=self.block_rows)
 
     def __enter__(self) -> DaskEngine:
         """Connect, or start the workers; inside another `with` of the same engine nothing happens."""

@@ -194,7 +194,7 @@ class TorchEngine(Engine):
     @property
     def at_hand(self) -> Engine:
         """Threads where there is no device: they are quicker with many small steps."""
-        return ThreadsEngine() if self.device.type == "cpu" else self
+        return ThreadsEngine(block_rows=self.block_rows) if self.device.type == "cpu" else self
 
     def eigenpairs(self, matrix: FloatArray, n_pairs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """On the device where the matrix is large enough to be worth the way."""
