@@ -3,7 +3,7 @@
     mass point   the row is one that too many items share: zeros, a placeholder, a default picture (masspoints.py)
     density      the row lies far outside what rows of this view look like: noise
 
-Whether it goes with the item's other views: pairtests.py. Learned on the host, from a sample of signatures
+Whether it goes with the item's other views: pairtests.py. Learned from a sample of signatures
 (coordinates.py) weighted by the trust found so far.
 """
 

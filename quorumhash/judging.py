@@ -1,6 +1,6 @@
 """From the rows of all views to trust and repaired coordinates: the tests, the vote and the repair as one step.
 
-Learned on the host, on one seeded sample of rows; applied to any rows, stored or new, block by block.
+Learned on one seeded sample of rows, at hand; applied to any rows, stored or new, block by block.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Gaussian with correlation r and a mismatched one has none, so a pair of rows spe
 
     l = sum over variates of  (2 r u v - r^2 (u^2 + v^2)) / (2 (1 - r^2)) - log(1 - r^2) / 2
 
-Learned on the host, from a sample of signatures (coordinates.py) weighted by the trust found so far.
+Learned from a sample of signatures (coordinates.py) weighted by the trust found so far.
 """
 
 from __future__ import annotations

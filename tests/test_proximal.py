@@ -95,3 +95,14 @@ def test_a_decomposition_that_does_not_converge_is_made_the_slower_way(monkeypat
     left, values, right = decomposed(matrix)
     np.testing.assert_allclose(values, wanted, rtol=1e-12)
     np.testing.assert_allclose((left * values) @ right, matrix, atol=1e-12)
+
+
+def test_a_rotation_of_many_rows_looks_at_some_of_them_evenly_spread(monkeypatch):
+    """Rows between those looked at may be anything."""
+    monkeypatch.setattr("quorumhash.proximal.MOST_TURNED", 100)
+    rows = np.random.default_rng(0).standard_normal((300, 4)) * [3.0, 2.0, 1.0, 0.5]
+    spoiled = np.where(np.arange(300)[:, None] % 3 == 0, rows, 1e6)
+    with ThreadsEngine() as engine:
+        found = [rotate_to_bits(engine.put(given), 4, engine, 0) for given in (rows[::3], rows, spoiled)]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])

@@ -230,3 +230,17 @@ def test_devices_that_are_not_there_are_refused(name):
 def test_rows_of_another_engine_are_refused():
     with TorchEngine() as engine, pytest.raises(ParameterError, match="another engine"):
         engine.get(Rows())
+
+
+@extra
+def test_a_sample_lies_on_the_device_in_the_order_asked_for():
+    positions = np.array([100, 3, 50, 3])
+    with PretendedDevice():
+        engine = PretendedEngine(block_rows=25, memory_budget=1e9)
+        there = torch.as_tensor(X, device=DEVICE)
+        for rows in (engine.put(X), engine.put(there), engine.map_rows(lambda block: block + 0, engine.put(X))):
+            found, put_in = engine.sample(rows, positions), engine.held(engine.some_rows(rows, positions))
+            assert is_there(found)
+            assert is_there(put_in)
+            np.testing.assert_array_equal(found.cpu().numpy(), X[positions])
+            np.testing.assert_array_equal(put_in.cpu().numpy(), X[positions])
