@@ -39,8 +39,9 @@ def test_a_centre_that_no_row_is_nearest_to_goes_to_the_farthest_row():
     points[17:] = [[1.0, 0.0], [0.0, 5.0], [9.0, 9.0]]
     first = np.random.RandomState(2).choice(20, 3, replace=False, p=np.full(20, 1 / 20))
     assert (first < 17).all()  # the seed was chosen so: three equal centres
-    found = lloyd([(points, 3, 2)], 300)[0]
-    np.testing.assert_allclose(found, of_scikit_learn(points, 3, 2, 300), atol=1e-6)
+    for max_iter in (1, 300):  # after one step the row must have left the mean of its first centre
+        found = lloyd([(points, 3, 2)], max_iter)[0]
+        np.testing.assert_allclose(found, of_scikit_learn(points, 3, 2, max_iter), atol=1e-6)
     assert len(np.unique(found, axis=0)) == 3
 
 

@@ -1,5 +1,7 @@
 """Models that have not seen the rows they judge."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -8,6 +10,7 @@ from quorumhash import trustlearning
 from quorumhash.mismatches import pair_and_moved, real_and_fake_votes
 from quorumhash.trust import count_votes, gather_evidence, trust_rows
 from quorumhash.trustlearning import N_HELD_OUT, cross_fitted, learn_trust
+from quorumhash.unseen import ask_unseen, trust_of_unseen
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +72,15 @@ def test_votes_on_mismatched_rows_are_those_on_rows_that_were_moved(learned, sou
             ]
             votes = np.where(gone[:, m], np.nan, count_votes(model, gone, doubt, evidence)[1][:, m])
             np.testing.assert_allclose(fake[start::2, m], votes[start::2], atol=1e-12)
+
+
+def test_what_tests_were_asked_once_gives_the_trust_of_rows_whatever_counts(learned):
+    rows, _, model = learned
+    plain = replace(model, known=None)
+    asked = ask_unseen([plain, plain], [np.arange(0, 300, 2), np.arange(1, 300, 2)], rows)
+    for share in (0.0, 0.3):
+        usable = np.random.default_rng(3).random((300, 3)) >= share
+        np.testing.assert_allclose(trust_of_unseen(asked, usable), trust_rows(plain, usable, *rows), atol=1e-12)
 
 
 def area_of_taught_rows(n_rows, width, noise, seed):
