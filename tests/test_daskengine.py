@@ -10,11 +10,13 @@ import pytest
 import scipy.sparse
 
 import quorumhash as qh
+from quorumhash._native.kernels import Costs, Effort
 from quorumhash.engines import Rows, daskengine, open_engine
-from quorumhash.engines.partitions import added, partition_bounds
+from quorumhash.engines.partitions import Walk, added, aligned, map_partition, partition_bounds, sum_partition
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.errors import EngineError, ParameterError
 from quorumhash.shardfiles import ShardFiles
+from quorumhash.sweeps import Sweep
 
 X = np.random.default_rng(0).standard_normal((300, 6))
 
@@ -35,6 +37,42 @@ def test_sums_are_added_from_the_first_to_the_last():
     assert first == (1e16 + 1.0) - 1e16
     assert second == 6
     assert parts[0][0] == 1e16
+
+
+def anywhere(matrix):
+    """The same numbers, in the same order, where no number of their type lies by itself: as in a message."""
+    order = "C" if matrix.flags.c_contiguous else "F"
+    moved = np.empty(matrix.nbytes + 1, dtype=np.uint8)[1:].view(matrix.dtype).reshape(matrix.shape, order=order)
+    moved[:] = matrix
+    assert not moved.flags.aligned
+    return moved
+
+
+def gram_and_moves(block, sweep):
+    return block.T @ block, block @ sweep.left @ sweep.right
+
+
+def test_what_came_in_a_message_gives_the_same_bits():
+    rng = np.random.default_rng(1)
+    wide, left, right = rng.standard_normal((150, 30)), rng.standard_normal((30, 3)), rng.standard_normal((3, 30))
+    walk = Walk(gram_and_moves, "threads", 75, (None, None), (True, False), (False, False))
+    found = []
+    for lay in (np.array, anywhere):
+        blocks, sweep = [lay(wide[:75]), lay(wide[75:])], Sweep(lay(np.asfortranarray(left)), lay(right), 1.0, 1.0, 1.0)
+        found.append([*sum_partition(lay(wide), sweep, walk=walk), *map_partition(blocks, sweep, walk=walk)[1]])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_only_what_lies_badly_is_copied():
+    good = X, [X, (X, 3)], Sweep(X, None, 1.0, 1.0, 1.0), "word", Effort(1, 2)
+    assert all(aligned(value) is value for value in good)
+    found = aligned([anywhere(np.asfortranarray(X)), Costs(anywhere(X))])
+    assert isinstance(found[1], Costs)
+    for moved in (found[0], found[1].scan):
+        assert moved.flags.aligned
+        np.testing.assert_array_equal(moved, X)
+    assert found[0].flags.f_contiguous  # products of columns round otherwise than those of rows
 
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")

@@ -109,7 +109,7 @@ def _walked(engine: Engine, walk: Walk, given: Sequence[Any]) -> tuple[list[Any]
     """The arguments as the worker's engine takes them; it copies what may be overwritten, for it was put."""
     arguments = [
         _rows(engine, value, column) if is_rows else value
-        for value, column, is_rows in zip(given, walk.columns, walk.is_rows, strict=True)
+        for value, column, is_rows in zip(map(aligned, given), walk.columns, walk.is_rows, strict=True)
     ]
     return arguments, [a for a, is_reused in zip(arguments, walk.is_reused, strict=True) if is_reused]
 
@@ -117,6 +117,26 @@ def _walked(engine: Engine, walk: Walk, given: Sequence[Any]) -> tuple[list[Any]
 def _rows(engine: Engine, part: Any, column: int | None) -> Rows:
     made = part if column is None else part[column]
     return engine.put_blocks(made) if isinstance(made, list) else engine.put(column_of(part, column))
+
+
+def aligned(value: Any) -> Any:
+    """A value whose arrays lie as NumPy lays them; what came from another worker lies anywhere in its message.
+
+    NumPy sends arrays that lie otherwise through other products, which round otherwise: a partition that a worker made
+    and one that it was sent would not give the same bits.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy(order="K")
+    if isinstance(value, list | tuple):
+        parts = list(map(aligned, value))
+        if all(new is old for new, old in zip(parts, value, strict=True)):
+            return value
+        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+        changed = {name: new for name, old in fields.items() if (new := aligned(old)) is not old}
+        return dataclasses.replace(value, **changed) if changed else value
+    return value
 
 
 def lengths_of(made: Any) -> Any:
