@@ -8,6 +8,7 @@ on the host, on a seeded sample, so that every engine sees the same ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from quorumhash.engines.threads import run_together
 from quorumhash.errors import ParameterError, RefusedError
 from quorumhash.lloyd import lloyd
 from quorumhash.scaling import Scaling, scaled
+from quorumhash.tensors import beside
 from quorumhash.views import Views
 
 FloatMatrix = npt.NDArray[np.float32]
@@ -38,6 +40,15 @@ def default_n_landmarks(n_rows: int) -> int:
     [2, 10, 150, 300, 500]
     """
     return max(min(2, n_rows), min(n_rows // 10, 300 if n_rows < 60_000 else 500))
+
+
+def rows_for_landmarks(rows: Any, whole: npt.NDArray[np.bool_], n_landmarks: int) -> Any:
+    """Of rows (s, q) those that are `whole` (s,), if every landmark can stand for ten of them; else all.
+
+    In the others something was predicted, which lies nearer to the middle than what is seen and would draw them there.
+    """
+    places = np.flatnonzero(whole)
+    return rows[beside(places, rows)] if 10 * n_landmarks <= len(places) < len(rows) else rows
 
 
 def landmarks_for_bits(n_landmarks: int | None, n_bits: int, n_rows: int) -> int:

@@ -24,7 +24,7 @@ from quorumhash.classes import MOST_KEPT, TOLD, Told, class_table, learn_guess
 from quorumhash.engines import Engine
 from quorumhash.judging import Judge, repaired_rows
 from quorumhash.kernelspace import ViewGraph
-from quorumhash.landmarks import distinct_rows, k_means_together
+from quorumhash.landmarks import distinct_rows, k_means_together, rows_for_landmarks
 from quorumhash.proximal import fix_signs
 from quorumhash.similarity import (
     collect_at_landmarks,
@@ -111,7 +111,8 @@ def learn_encoder(
 ) -> Encoder:
     """Learn graphs from the sample, then dimensions from all items that there are."""
     rows, items, labels = weighted_rows(weighting, teachers.sample), teachers.items, teachers.labels
-    graphs = learn_graphs(rows, weighting, dial, seed) if dial.smoothing > 0 or labels is not None else ()
+    placing = rows_for_landmarks(rows, teachers.whole, dial.n_landmarks)
+    graphs = learn_graphs(placing, weighting, dial, seed) if dial.smoothing > 0 or labels is not None else ()
     if items is None:
         n_rows, (sums, gram) = len(rows), engine.sum_rows(moment_rows, weighting, graphs, engine.put(rows))
     else:

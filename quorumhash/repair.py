@@ -12,7 +12,7 @@ The share is 1 for a view that is believed: an item whose views are all believed
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
 from quorumhash.checks import check_shape, require
+from quorumhash.engines.threads import run_together
 from quorumhash.tensors import beside, on_host
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,9 +29,11 @@ FloatArray = npt.NDArray[np.float64]
 BELIEVED = 0.5  # a posterior from here on, and a view is left as it is
 SURE = 0.95  # a posterior from which on a view is taken for right, or for wrong
 ALIKE = 0.2  # of the best view's trust: doubted much like it
-RIDGE = 1e-2  # of the mean variance
+RIDGE = 0.03  # of the mean variance
 RIDGES = (0.01, 0.1, 1.0)  # the same, tried for a new view: few rows need more
 LINKED = 5.0
+ROUNDS = 4  # of expectation and maximisation
+MOST_SETS = 256  # of doubted views, for these rounds: each is a system of its own
 MOST_KEPT = 64  # sets of views whose predictors a model keeps
 MOST_EXACT = 52  # powers of two whose sums a float64 holds exactly
 
@@ -59,14 +62,48 @@ def learn_repair(coordinates: Sequence[Any], trust: FloatArray) -> RepairModel:
     joined -= beside(mean, joined)
     squares = np.add.reduceat(on_host((spread * joined**2).sum(0)), edges[:-1]) / weights.sum(0)
     factors = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
+    joined *= beside(factors[columns], joined)
     weighted = spread  # in its place: these are the largest matrices here
     weighted *= joined
-    weighted *= beside(factors[columns], joined)
-    covariance = on_host(weighted.T @ weighted) / (weights.T @ weights)[columns][:, columns]
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)  # pairwise weights may leave it indefinite
-    floor = RIDGE * max(float(values.clip(0).mean()), 1e-300)
-    precision = (vectors / (values.clip(0) + floor)) @ vectors.T
-    return RepairModel(mean, factors, edges, precision)
+    pairs = on_host(weighted.T @ weighted) / (weights.T @ weights)[columns][:, columns]
+    values, vectors = np.linalg.eigh((pairs + pairs.T) / 2)  # pairwise weights may leave it indefinite
+    values = values.clip(0.0, None)
+    precision = (vectors / (values + RIDGE * max(float(values.mean()), 1e-300))) @ vectors.T
+    return _most_likely(RepairModel(mean, factors, edges, precision), joined, trust >= BELIEVED)
+
+
+def _most_likely(model: RepairModel, joined: Any, believed: npt.NDArray[np.bool_]) -> RepairModel:
+    """The Gaussian nearer to the likeliest, given what is believed of joined rows (s, q): a few rounds after the pairs.
+
+    Covariances of pairs do not fit together, as each was measured on rows of its own. A round (expectation, then
+    maximisation) puts conditional means where a view is not believed, and adds what they leave open, (P_hh)^-1.
+    """
+    whole = believed.all(axis=1)
+    places = np.flatnonzero(~whole & believed.any(axis=1))
+    rows, kept = (joined[beside(chosen, joined)] for chosen in (places, np.flatnonzero(whole)))
+    sets = list(rows_alike(beside(~believed[places], joined)))
+    if not sets or len(sets) > MOST_SETS:
+        return model
+    settled, columns = on_host(kept.T @ kept), np.diff(model.edges)
+
+    def filled(alike: tuple[Any, npt.NDArray[np.bool_]]) -> tuple[Any, Any]:
+        at, hidden = alike
+        h, t = (np.flatnonzero(part.repeat(columns)) for part in (hidden, ~hidden))
+        left_open = np.linalg.inv(model.precision[np.ix_(h, h)])
+        told = left_open @ model.precision[np.ix_(h, t)]
+        block, (h, t, told) = np.ix_(h, h), beside((h, t, told), rows)
+        rows[at[:, None], h] = -(rows[at[:, None], t] @ told.T)
+        return block, len(at) * left_open
+
+    for _ in range(ROUNDS):
+        total = settled.copy()
+        for block, left_open in run_together(filled, sets, rows=rows):
+            total[block] += left_open
+        covariance = (total + on_host(rows.T @ rows)) / (len(kept) + len(rows))
+        floor = RIDGE * max(float(np.trace(covariance)) / len(covariance), 1e-300)
+        precision = np.linalg.inv(covariance + floor * np.eye(len(covariance)))
+        model = replace(model, precision=(precision + precision.T) / 2)
+    return model
 
 
 def extend_repair(model: RepairModel, joined: FloatArray, coordinates: FloatArray, weights: FloatArray) -> RepairModel:

@@ -45,9 +45,13 @@ class Labels:
 
 @dataclass(frozen=True)
 class Teachers:
-    """What an encoder is learned from: repaired rows (s, all q) of a sample, more items where there are, and labels."""
+    """What an encoder is learned from: repaired rows (s, all q) of a sample, more items where there are, and labels.
+
+    `whole` (s,) says in which rows of the sample every view that counts is believed.
+    """
 
     sample: FloatArray
+    whole: npt.NDArray[np.bool_]
     items: Items | None = None
     labels: Labels | None = None
 

@@ -12,6 +12,7 @@ from quorumhash.landmarks import (
     default_n_landmarks,
     graph_landmarks,
     k_means,
+    rows_for_landmarks,
     sample_scaled,
     shared_landmarks,
 )
@@ -165,3 +166,11 @@ def test_an_absent_view_has_no_voice_and_no_neighbours(engine):
     np.testing.assert_allclose(engine.get(kernels[1])[7], engine.get(kernels[0])[7], atol=1e-6)
     assert (engine.get(graphs[1].weights)[7] == 0).all()
     assert (engine.get(graphs[1].weights)[8] > 0).any()
+
+
+def test_landmarks_stand_among_whole_rows_where_there_are_ten_for_each():
+    rows = np.arange(60.0).reshape(30, 2)
+    whole = np.arange(30) < 20
+    np.testing.assert_array_equal(rows_for_landmarks(rows, whole, 2), rows[:20])
+    assert rows_for_landmarks(rows, whole, 3) is rows
+    assert rows_for_landmarks(rows, np.ones(30, dtype=bool), 2) is rows

@@ -7,10 +7,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import quorumhash as qh
+from quorumhash import quorum
 from quorumhash.codes import hamming_distances
 from quorumhash.corruption import damage_with_mask
 from quorumhash.evaluation import shared_labels, true_neighbours
 from quorumhash.experiment import joined_features
+from quorumhash.judging import repaired_views
+from quorumhash.landmarks import rows_for_landmarks
 from quorumhash.nearness import near_rows
 
 RATES = {"swap": 0.2, "noise": 0.3, "zero": 0.3, "placeholder": 0.3}
@@ -276,3 +279,26 @@ def test_an_option_of_another_method_is_refused_with_a_sentence(digits):
     hasher = qh.HASHERS["itq"](8).fit(digits.views[digits.train_rows[:50]])
     with pytest.raises(qh.ParameterError, match=r"view_weights is no option of .* at this call: it knows engine"):
         hasher.transform(digits.views[digits.query_rows[:5]], view_weights={"pixels": 0})
+
+
+def test_landmarks_are_placed_among_items_of_which_nothing_that_counts_was_predicted(digits, monkeypatch):
+    views = qh.damage(digits.views, "drop_view", rate=0.3, random_state=0)[digits.train_rows]
+    counting = ["pixels", "gradients"]
+    asked = []
+
+    def watched(rows, whole, n_landmarks):
+        asked.append(whole)
+        return rows_for_landmarks(rows, whole, n_landmarks)
+
+    monkeypatch.setattr(quorum, "rows_for_landmarks", watched)
+    weights = {name: float(name in counting) for name in views}
+    hasher = qh.QuorumHasher(16, objective="groups", view_weights=weights, n_landmarks=20).fit(views)
+    present = np.all([views.present(name) for name in counting], axis=0)
+    (whole,) = asked
+    assert not whole[~present].any()
+    assert whole[present].mean() > 0.95
+    edges, means = hasher.judge_.repair.edges, []
+    for m in (list(views).index(name) for name in counting):
+        rows = repaired_views(hasher.judge_, views)[:, edges[m] : edges[m + 1]]
+        means.append((rows[whole] ** 2).sum(axis=1).mean() / (rows**2).sum(axis=1).mean())
+    assert min(means) > 1.02  # what is predicted lies nearer to the middle

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from quorumhash import repair
 from quorumhash.repair import learn_repair, linked_views, repair_rows, rows_alike, shares_kept
 
 WIDTHS = (3, 2, 4)
@@ -107,3 +108,65 @@ def test_rows_are_sorted_by_their_flags(n_views):
         seen[rows] += 1
     assert (seen == 1).all()
     assert len(found) == len(np.unique(doubted, axis=0))
+
+
+def pairs_alone(sample, trust):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(repair, "ROUNDS", 0)
+        return learn_repair(sample, trust)
+
+
+def some_missing(n_rows, seed=1):
+    """Views of which a good third is missing, and a row with none left."""
+    trust = (np.random.default_rng(seed).random((n_rows, len(WIDTHS))) > 0.35).astype(float)
+    trust[0] = 0.0
+    return views_of_one_thing(n_rows), trust
+
+
+def textbook_round(rows, seen, precision):
+    """One round of expectation and maximisation, row by row; the mean is 0."""
+    total, n_rows = np.zeros_like(precision), 0
+    covariance = np.linalg.inv(precision)
+    for row, views in zip(rows, seen, strict=True):
+        o = np.repeat(views, WIDTHS)
+        if not o.any():
+            continue
+        regression = covariance[np.ix_(~o, o)] @ np.linalg.inv(covariance[np.ix_(o, o)])
+        filled = np.where(o, row, 0.0)
+        filled[~o] = regression @ row[o]
+        total += np.outer(filled, filled)
+        total[np.ix_(~o, ~o)] += covariance[np.ix_(~o, ~o)] - regression @ covariance[np.ix_(o, ~o)]
+        n_rows += 1
+    found = total / n_rows
+    return np.linalg.inv(found + repair.RIDGE * np.trace(found) / len(found) * np.eye(len(found)))
+
+
+def test_what_is_missing_is_expected_and_the_rest_fitted_by_the_textbook():
+    sample, trust = some_missing(120)
+    model, start = learn_repair(sample, trust), pairs_alone(sample, trust)
+    rows = joined(start, sample)
+    precision = start.precision
+    for _ in range(repair.ROUNDS):
+        precision = textbook_round(rows, trust > 0, precision)
+    np.testing.assert_allclose(model.precision, precision, rtol=1e-8, atol=1e-10)
+    np.testing.assert_array_equal(model.mean, start.mean)
+
+
+def test_what_pairs_say_is_brought_together():
+    """Of few rows with gaps the rounds predict what is missing better than the pairs of views do."""
+    errors = []
+    for learn in (learn_repair, pairs_alone):
+        sample, trust = some_missing(60)
+        model = learn(sample, trust)
+        truth = joined(model, sample)
+        shares = np.where(trust.any(axis=1, keepdims=True), trust, 1.0)
+        errors.append(((repair_rows(model, shares, *sample) - truth) ** 2).sum())
+    assert errors[0] < 0.95 * errors[1]
+
+
+def test_more_sets_of_missing_views_than_pay_are_left_to_the_pairs(monkeypatch):
+    sample, trust = some_missing(120)
+    monkeypatch.setattr(repair, "MOST_SETS", 3)
+    np.testing.assert_array_equal(learn_repair(sample, trust).precision, pairs_alone(sample, trust).precision)
+    whole = np.ones_like(trust)
+    np.testing.assert_array_equal(learn_repair(sample, whole).precision, pairs_alone(sample, whole).precision)

@@ -185,9 +185,10 @@ class QuorumHasher(Evolving, BaseHasher):
         classes = None if self._training_labels is None else memberships(self._training_labels)
         if classes is not None and not classes.any():
             classes = None
+        believed = here & (judged.trust >= BELIEVED)
         if given is None:
-            believed = dict(zip(views, judged.coordinates, strict=True)), here & (judged.trust >= BELIEVED)
-            given = overlap_weights(neighbourhood_lift(*believed, seed=seed))
+            parts = dict(zip(views, judged.coordinates, strict=True))
+            given = overlap_weights(neighbourhood_lift(parts, believed, seed=seed))
             given = self._supervised(views, given, classes, seed)
         self.view_weights_ = dict(zip(views, map(float, given), strict=True))
         weighting = learn_weighting(self.judge_, given)
@@ -198,9 +199,9 @@ class QuorumHasher(Evolving, BaseHasher):
             shown = some_labelled(classes, seed)
             told = Told(repaired_views(self.judge_, views[shown]), classes[shown])
             labels = Labels(Items(self.judge_, present, blocks), engine.put(classes), told)
-        teachers = Teachers(repaired, many and Items(self.judge_, *many), labels)
-        n_dimensions = max(self.n_bits, FEWEST_DIMENSIONS)
-        self.encoder_ = learn_encoder(weighting, teachers, dial, engine, seed, n_dimensions)
+        whole = np.all(believed[:, given > 0], axis=1)
+        teachers = Teachers(repaired, whole, many and Items(self.judge_, *many), labels)
+        self.encoder_ = learn_encoder(weighting, teachers, dial, engine, seed, max(self.n_bits, FEWEST_DIMENSIONS))
         placed = near.held(near.map_rows(placed_rows, self.encoder_, near.put(repaired)))
         self.nearness_ = self._nearness(placed, dial.smoothing, seed, near)
         cut = near.held(near.map_rows(near_rows, self.nearness_, near.put(placed)))
