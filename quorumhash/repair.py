@@ -33,7 +33,7 @@ RIDGE = 0.03  # of the mean variance
 RIDGES = (0.01, 0.1, 1.0)  # the same, tried for a new view: few rows need more
 LINKED = 5.0
 ROUNDS = 4  # of expectation and maximisation
-MOST_SETS = 256  # of doubted views, for these rounds: each is a system of its own
+MOST_SETS = 64  # of doubted views, for these rounds: each is a system of its own
 MOST_KEPT = 64  # sets of views whose predictors a model keeps
 MOST_EXACT = 52  # powers of two whose sums a float64 holds exactly
 
@@ -77,12 +77,16 @@ def _most_likely(model: RepairModel, joined: Any, believed: npt.NDArray[np.bool_
 
     Covariances of pairs do not fit together, as each was measured on rows of its own. A round (expectation, then
     maximisation) puts conditional means where a view is not believed, and adds what they leave open, (P_hh)^-1.
+    Rows of the rarer sets of views are left out; where that would be most of them, pairs have the last word.
     """
     whole = believed.all(axis=1)
     places = np.flatnonzero(~whole & believed.any(axis=1))
     rows, kept = (joined[beside(chosen, joined)] for chosen in (places, np.flatnonzero(whole)))
-    sets = list(rows_alike(beside(~believed[places], joined)))
-    if not sets or len(sets) > MOST_SETS:
+    sets = sorted(rows_alike(beside(~believed[places], joined)), key=lambda alike: -len(alike[0]))
+    for at, _ in sets[MOST_SETS:]:
+        rows[at] = 0.0  # no part of any sum
+    n_rows = len(kept) + sum(len(at) for at, _ in sets[:MOST_SETS])
+    if not sets or n_rows < (len(kept) + len(rows)) / 2:
         return model
     settled, columns = on_host(kept.T @ kept), np.diff(model.edges)
 
@@ -97,9 +101,9 @@ def _most_likely(model: RepairModel, joined: Any, believed: npt.NDArray[np.bool_
 
     for _ in range(ROUNDS):
         total = settled.copy()
-        for block, left_open in run_together(filled, sets, rows=rows):
+        for block, left_open in run_together(filled, sets[:MOST_SETS], rows=rows):
             total[block] += left_open
-        covariance = (total + on_host(rows.T @ rows)) / (len(kept) + len(rows))
+        covariance = (total + on_host(rows.T @ rows)) / n_rows
         floor = RIDGE * max(float(np.trace(covariance)) / len(covariance), 1e-300)
         precision = np.linalg.inv(covariance + floor * np.eye(len(covariance)))
         model = replace(model, precision=(precision + precision.T) / 2)

@@ -164,9 +164,23 @@ def test_what_pairs_say_is_brought_together():
     assert errors[0] < 0.95 * errors[1]
 
 
-def test_more_sets_of_missing_views_than_pay_are_left_to_the_pairs(monkeypatch):
+def test_rows_of_rare_sets_are_left_out_and_of_many_rare_sets_the_pairs_are_left(monkeypatch):
     sample, trust = some_missing(120)
-    monkeypatch.setattr(repair, "MOST_SETS", 3)
+    found, counts = np.unique(trust[1:], axis=0, return_counts=True)
+    common = found[[c for c in np.argsort(-counts) if not found[c].all()][:2]]
+    usual = [i for i in range(120) if trust[i].all() or (trust[i] == common).all(axis=1).any()]
+    monkeypatch.setattr(repair, "MOST_SETS", 2)
+    model, start = learn_repair(sample, trust), pairs_alone(sample, trust)
+    precision, rows = start.precision, joined(start, sample)[usual]
+    for _ in range(repair.ROUNDS):
+        precision = textbook_round(rows, trust[usual] > 0, precision)
+    np.testing.assert_allclose(model.precision, precision, rtol=1e-8, atol=1e-10)
+
+    few = np.argsort(trust.all(axis=1), kind="stable")[:70]  # rows with gaps first
+    sample, trust = [part[few] for part in sample], trust[few]
+    monkeypatch.setattr(repair, "MOST_SETS", 1)
     np.testing.assert_array_equal(learn_repair(sample, trust).precision, pairs_alone(sample, trust).precision)
-    whole = np.ones_like(trust)
-    np.testing.assert_array_equal(learn_repair(sample, whole).precision, pairs_alone(sample, whole).precision)
+
+
+def test_where_all_is_believed_pairs_have_said_it_all(sample, model):
+    np.testing.assert_array_equal(model.precision, pairs_alone(sample, np.ones((3000, 3))).precision)
