@@ -196,6 +196,7 @@ FIGURES = {
     "panel": panel_tables,
     "panel_brief": lambda: brief("panel"),
     "untouched": lambda: brief("untouched"),
+    "missing": lambda: brief("missing"),
     "panel_ratios": panel_ratios,
     "panel_trust": panel_trust,
     "panel_codes": panel_codes,
