@@ -17,6 +17,8 @@ from quorumhash.errors import ParameterError
 
 Bytes = npt.NDArray[np.uint8]
 
+MOST_BITS = 1024  # of a code: what an index holds
+
 _QUERY_ROWS, _DATABASE_ROWS = 64, 4096  # a block of 64-bit differences is 2 MB; padded rows are at most 33 MB
 _MAX_BYTES = 8191  # a distance of 65,536 bits would not fit uint16
 

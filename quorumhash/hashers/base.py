@@ -23,7 +23,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from quorumhash import modelfile
-from quorumhash.codes import code_rows, hamming_distances, n_bytes, scores_to_bits
+from quorumhash.codes import MOST_BITS, code_rows, hamming_distances, n_bytes, scores_to_bits
 from quorumhash.engines import Engine, Rows, open_engine
 from quorumhash.errors import ParameterError, RefusedError, ViewsError
 from quorumhash.evaluation import mean_average_precision, shared_labels
@@ -123,8 +123,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _check_setting(self, views: Views, similar_pairs: Any, memory_budget: int | None) -> None:
         name = type(self).__name__
         n_bits: Any = self.n_bits
-        if isinstance(n_bits, bool) or not isinstance(n_bits, Integral) or int(n_bits) < 1:
-            raise ParameterError(f"n_bits of {name} must be a whole number from 1 up, got {n_bits!r}.")
+        if isinstance(n_bits, bool) or not isinstance(n_bits, Integral) or not 1 <= int(n_bits) <= MOST_BITS:
+            raise ParameterError(f"n_bits of {name} must be a whole number from 1 to {MOST_BITS}, got {n_bits!r}.")
         self._check_parameters()
         if len(views) < 2:
             raise RefusedError(f"{name} cannot learn from n_samples={len(views)}: give 2 rows or more.")

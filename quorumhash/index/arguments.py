@@ -16,8 +16,6 @@ Ids = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 Filter = Callable[[Ids], npt.NDArray[np.bool_]]  # ids -> which of them may be found
 
-MAX_BITS = 1024
-
 
 def checked_number(value: Any, name: str, low: int, high: int | None = None) -> int:
     """A whole number from `low` to `high`."""

@@ -43,8 +43,9 @@ def add_codes(
 
     Example: quorumhash index add items.qhx codes.npy --model items.qh
     """
+    from quorumhash.codes import MOST_BITS
     from quorumhash.index.adapters import open_store
-    from quorumhash.index.arguments import MAX_BITS, checked_codes, checked_ids, checked_number, running_ids
+    from quorumhash.index.arguments import checked_codes, checked_ids, checked_number, running_ids
     from quorumhash.index.store import SegmentFile
     from quorumhash.viewfiles import read_array
 
@@ -62,7 +63,7 @@ def add_codes(
             facts = {"store": target, "added": len(codes), "items": len(opened)}
     else:
         if not _is_there(target):  # nothing is made for codes that cannot go into it
-            wanted = checked_number(8 * codes.shape[1] if wanted is None else wanted, "n_bits", 1, MAX_BITS)
+            wanted = checked_number(8 * codes.shape[1] if wanted is None else wanted, "n_bits", 1, MOST_BITS)
             checked_codes(codes, wanted, "codes")
         with count_bar(len(codes), "index add", "codes") as done, SegmentFile(target, wanted) as items:
             names = running_ids(items.next_id(), len(codes)) if names is None else names

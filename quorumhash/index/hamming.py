@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from quorumhash._native.kernels import Search, chosen
-from quorumhash.codes import Bytes, pack_bits, scores_to_bits
+from quorumhash.codes import MOST_BITS, Bytes, pack_bits, scores_to_bits
 from quorumhash.engines.threads import threads_wanted
 from quorumhash.errors import ParameterError
 from quorumhash.index import searching
 from quorumhash.index.arguments import (
-    MAX_BITS,
     checked_codes,
     checked_filter,
     checked_number,
@@ -73,7 +72,7 @@ class HammingIndex(Items):
         journal: Journal | None = None,
         engine: str = "threads",
     ) -> None:
-        super().__init__(checked_number(n_bits, "n_bits", 1, MAX_BITS), deduplicate, journal)
+        super().__init__(checked_number(n_bits, "n_bits", 1, MOST_BITS), deduplicate, journal)
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
         self._planner = Planner(self.n_bits, method)

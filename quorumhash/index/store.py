@@ -15,9 +15,9 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from quorumhash.codes import n_bytes
+from quorumhash.codes import MOST_BITS, n_bytes
 from quorumhash.errors import IndexFileError, ParameterError
-from quorumhash.index.arguments import MAX_BITS, checked_codes, checked_ids, checked_number
+from quorumhash.index.arguments import checked_codes, checked_ids, checked_number
 from quorumhash.index.database import create, translated
 from quorumhash.index.idset import IdSet
 from quorumhash.index.segmentreader import SegmentReader
@@ -201,4 +201,4 @@ class SegmentFile(SegmentReader):
 def _checked_bits(n_bits: int | None) -> int:
     if n_bits is None:
         raise ParameterError("n_bits must be given for a new index file; give the length of the codes.")
-    return checked_number(n_bits, "n_bits", 1, MAX_BITS)
+    return checked_number(n_bits, "n_bits", 1, MOST_BITS)
