@@ -35,6 +35,7 @@ FloatArray = npt.NDArray[np.float64]
 N_SIGNATURE, N_PLAIN, N_GRAIN = 128, 64, 64
 FARTHEST = 4.0  # rows further out than this many median norms are drawn in before anything is learned from them
 COMPLETION_ROUNDS = 3
+ROUNDING = 1e-12  # of the length of the mean row: less is what sums over rows that are all alike leave of them
 
 
 def describe(
@@ -104,6 +105,9 @@ def robust_scaling(block: Any) -> tuple[Scaling, Any]:
     mean = _column_means(drawn, is_whole)
     drawn -= mean
     mean_square = float(_total(drawn**2, is_whole)) / len(block)
+    if mean_square <= ROUNDING**2 * float((mean**2).sum()):  # all rows alike: not to be blown up to unit size
+        drawn *= 0.0
+        mean_square = 0.0
     factor = 1.0 / np.sqrt(mean_square) if mean_square > 0 else 1.0
     drawn *= factor
     return Scaling(on_host(mean), factor), drawn
@@ -148,7 +152,9 @@ def _principal(squares: Any, n_components: int) -> tuple[FloatArray, FloatArray]
     variances, directions = map(on_host, array_namespace(squares).linalg.eigh(squares))
     order = slice(None, -min(n_components, len(variances)) - 1, -1)
     kept = variances[order] > 1e-12 * max(variances[-1], 1e-300)
-    kept[0] = True  # a constant view still has one coordinate, always 0
+    kept[0] = True
+    if variances[-1] <= 0:  # a constant view still has one coordinate, always 0
+        directions = np.zeros_like(directions)
     return fix_signs(directions[:, order][:, kept]), np.maximum(variances[order][kept], 0.0)
 
 

@@ -42,12 +42,12 @@ def default_n_landmarks(n_rows: int) -> int:
     return max(min(2, n_rows), min(n_rows // 10, 300 if n_rows < 60_000 else 500))
 
 
-def rows_for_landmarks(rows: Any, whole: npt.NDArray[np.bool_], n_landmarks: int) -> Any:
-    """Of rows (s, q) those that are `whole` (s,), if every landmark can stand for ten of them; else all.
+def rows_for_landmarks(rows: Any, seen: npt.NDArray[np.bool_], n_landmarks: int) -> Any:
+    """Of rows (s, q) those that were `seen` (s,), if every landmark can stand for ten of them; else all.
 
-    In the others something was predicted, which lies nearer to the middle than what is seen and would draw them there.
+    The others were predicted: they lie nearer to the middle than what is seen, and would draw landmarks there.
     """
-    places = np.flatnonzero(whole)
+    places = np.flatnonzero(seen)
     return rows[beside(places, rows)] if 10 * n_landmarks <= len(places) < len(rows) else rows
 
 

@@ -73,7 +73,8 @@ def _begun(points: FloatMatrix, n_centres: int, seed: int) -> _Course:
     mean = points.mean(axis=0, dtype=np.float64)
     centred = points - mean.astype(np.float32)
     n = len(points)
-    first = np.random.RandomState(seed).choice(n, n_centres, replace=False, p=np.full(n, 1.0 / n))  # as scikit-learn
+    random = np.random.RandomState(seed % 2**32)  # numbers that count up from a seed may leave its range
+    first = random.choice(n, n_centres, replace=False, p=np.full(n, 1.0 / n))  # as scikit-learn
     least_move = SETTLED * float(np.einsum("ij,ij->", centred, centred)) / centred.size  # of columns without a mean
     columns = [np.ascontiguousarray(centred[:, at : at + COLUMNS]) for at in range(0, centred.shape[1], COLUMNS)]
     return _Course(centred, columns, centred[first], mean, least_move, np.full(len(points), -1))

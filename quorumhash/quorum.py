@@ -111,8 +111,8 @@ def learn_encoder(
 ) -> Encoder:
     """Learn graphs from the sample, then dimensions from all items that there are."""
     rows, items, labels = weighted_rows(weighting, teachers.sample), teachers.items, teachers.labels
-    placing = rows_for_landmarks(rows, teachers.whole, dial.n_landmarks)
-    graphs = learn_graphs(placing, weighting, dial, seed) if dial.smoothing > 0 or labels is not None else ()
+    is_graphed = dial.smoothing > 0 or labels is not None
+    graphs = learn_graphs(rows, teachers.believed, weighting, dial, seed) if is_graphed else ()
     if items is None:
         n_rows, (sums, gram) = len(rows), engine.sum_rows(moment_rows, weighting, graphs, engine.put(rows))
     else:
@@ -131,10 +131,14 @@ def learn_encoder(
     return Encoder(weighting, graphs, directions[: rows.shape[1]], tables, offset)
 
 
-def learn_graphs(rows: Any, weighting: Weighting, dial: Dial, seed: int) -> tuple[ViewGraph, ...]:
-    """One landmark graph per span, from weighted rows of the sample."""
-    graphs = []
-    parts = [on_host(rows[:, span]).astype(np.float32) for span in graph_spans(weighting)]
+def learn_graphs(rows: Any, believed: Any, weighting: Weighting, dial: Dial, seed: int) -> tuple[ViewGraph, ...]:
+    """One landmark graph per span, from weighted rows of the sample, (s, q); `believed` (s, v) says which views are."""
+    graphs, spans = [], graph_spans(weighting)
+    seen = [*believed.T, np.ones(len(rows), dtype=bool)][: len(spans)]  # kinds of items may lack a view altogether
+    parts = [
+        on_host(rows_for_landmarks(rows[:, span], which, dial.n_landmarks)).astype(np.float32)
+        for span, which in zip(spans, seen, strict=True)
+    ]
     found = k_means_together([(distinct_rows(part), dial.n_landmarks, seed + i) for i, part in enumerate(parts)])
     for points, landmarks in zip(parts, found, strict=True):
         bandwidth = graph_bandwidth(squared_distances(points, landmarks), dial.n_neighbors)

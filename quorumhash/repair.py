@@ -76,7 +76,8 @@ def _most_likely(model: RepairModel, joined: Any, believed: npt.NDArray[np.bool_
     """The Gaussian nearer to the likeliest, given what is believed of joined rows (s, q): a few rounds after the pairs.
 
     Covariances of pairs do not fit together, as each was measured on rows of its own. A round (expectation, then
-    maximisation) puts conditional means where a view is not believed, and adds what they leave open, (P_hh)^-1.
+    maximisation) puts conditional means where a view is not believed, adds what they leave open, (P_hh)^-1, and moves
+    the mean: what is missing may lie elsewhere than what is seen.
     Rows of the rarer sets of views are left out; where that would be most of them, pairs have the last word.
     """
     whole = believed.all(axis=1)
@@ -88,26 +89,29 @@ def _most_likely(model: RepairModel, joined: Any, believed: npt.NDArray[np.bool_
     n_rows = len(kept) + sum(len(at) for at, _ in sets[:MOST_SETS])
     if not sets or n_rows < (len(kept) + len(rows)) / 2:
         return model
-    settled, columns = on_host(kept.T @ kept), np.diff(model.edges)
+    settled, settled_sum, columns = on_host(kept.T @ kept), on_host(kept.sum(0)), np.diff(model.edges)
+    mean = np.zeros(len(settled))
 
     def filled(alike: tuple[Any, npt.NDArray[np.bool_]]) -> tuple[Any, Any]:
         at, hidden = alike
         h, t = (np.flatnonzero(part.repeat(columns)) for part in (hidden, ~hidden))
         left_open = np.linalg.inv(model.precision[np.ix_(h, h)])
         told = left_open @ model.precision[np.ix_(h, t)]
-        block, (h, t, told) = np.ix_(h, h), beside((h, t, told), rows)
-        rows[at[:, None], h] = -(rows[at[:, None], t] @ told.T)
+        block, start = np.ix_(h, h), mean[h] + told @ mean[t]
+        h, t, told, start = beside((h, t, told, start), rows)
+        rows[at[:, None], h] = start - rows[at[:, None], t] @ told.T
         return block, len(at) * left_open
 
     for _ in range(ROUNDS):
         total = settled.copy()
         for block, left_open in run_together(filled, sets[:MOST_SETS], rows=rows):
             total[block] += left_open
-        covariance = (total + on_host(rows.T @ rows)) / n_rows
+        mean = (settled_sum + on_host(rows.sum(0))) / n_rows
+        covariance = (total + on_host(rows.T @ rows)) / n_rows - np.outer(mean, mean)
         floor = RIDGE * max(float(np.trace(covariance)) / len(covariance), 1e-300)
         precision = np.linalg.inv(covariance + floor * np.eye(len(covariance)))
         model = replace(model, precision=(precision + precision.T) / 2)
-    return model
+    return replace(model, mean=model.mean + mean / model.factors.repeat(columns))
 
 
 def extend_repair(model: RepairModel, joined: FloatArray, coordinates: FloatArray, weights: FloatArray) -> RepairModel:

@@ -47,11 +47,11 @@ class Labels:
 class Teachers:
     """What an encoder is learned from: repaired rows (s, all q) of a sample, more items where there are, and labels.
 
-    `whole` (s,) says in which rows of the sample every view that counts is believed.
+    `believed` (s, v) says which views, of those that count, are believed in which rows of the sample.
     """
 
     sample: FloatArray
-    whole: npt.NDArray[np.bool_]
+    believed: npt.NDArray[np.bool_]
     items: Items | None = None
     labels: Labels | None = None
 

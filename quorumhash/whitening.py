@@ -29,17 +29,20 @@ def weighted_moments(rows: Any, weights: FloatArray) -> tuple[FloatArray, FloatA
 def whitening_of(covariance: FloatArray, ridge: float) -> FloatArray:
     """W (s, s) with which rows of this covariance, and a ridge of its mean variance, become white.
 
-    By a Cholesky factor: any other W is this one turned, and eigenvectors cost ten times as much.
+    By a Cholesky factor: any other W is this one turned, and eigenvectors cost ten times as much. They are asked where
+    rows are all alike, and what is left of their covariance is rounding of either sign.
     """
     from scipy.linalg import lapack
 
     n_columns = len(covariance)
     ridged = covariance + ridge * max(float(np.trace(covariance)) / n_columns, 1e-300) * np.eye(n_columns)
     factor, told = lapack.dpotrf(ridged)  # ridged = factor^T factor, factor upper triangular
-    if told != 0:
-        raise np.linalg.LinAlgError("a covariance that is not positive, or not finite")
-    whitening: FloatArray = lapack.dtrtri(factor)[0]
-    return whitening
+    if told == 0:
+        whitening: FloatArray = lapack.dtrtri(factor)[0]
+        return whitening
+    values, vectors = np.linalg.eigh(covariance)
+    values = values.clip(0.0, None)
+    return np.asarray(vectors / np.sqrt(values + ridge * max(float(values.mean()), 1e-300)))
 
 
 def widest_columns(covariance: FloatArray, n_columns: int) -> npt.NDArray[np.intp]:

@@ -1,5 +1,6 @@
 """The six verbs, over any cut into blocks and any number of threads."""
 
+import gc
 import threading
 import time
 
@@ -188,3 +189,16 @@ def test_an_engine_works_on_after_ctrl_c_and_leaves_no_worker_behind():
     assert not any(worker.is_alive() for worker in workers)
     with engine:
         assert engine.sum_rows(np.sum, rows) == 8
+
+
+def test_an_engine_that_is_left_takes_its_threads_with_it():
+    before = threading.active_count()
+    for _ in range(3):
+        with ThreadsEngine(2, 25) as engine:
+            engine.get(engine.map_rows(lambda block: block, engine.put(X)))
+    del engine
+    gc.collect()
+    end = time.monotonic() + 20
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() <= before

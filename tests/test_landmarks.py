@@ -174,3 +174,8 @@ def test_landmarks_stand_among_whole_rows_where_there_are_ten_for_each():
     np.testing.assert_array_equal(rows_for_landmarks(rows, whole, 2), rows[:20])
     assert rows_for_landmarks(rows, whole, 3) is rows
     assert rows_for_landmarks(rows, np.ones(30, dtype=bool), 2) is rows
+
+
+def test_seeds_count_up_beyond_the_largest():
+    points = np.float32(np.random.default_rng(0).standard_normal((40, 3)))
+    np.testing.assert_array_equal(k_means(points, 4, 2**32), k_means(points, 4, 0))

@@ -68,7 +68,8 @@ def encode(
         if labels is not None:
             told = Told(repaired[labels >= 0], memberships(labels)[labels >= 0])
             given = Labels(items, engine.put(memberships(labels)), told)
-        teachers = Teachers(repaired, np.ones(len(repaired), dtype=bool), items if from_items else None, given)
+        believed = np.ones((len(repaired), len(weighting.views)), dtype=bool)
+        teachers = Teachers(repaired, believed, items if from_items else None, given)
         return learn_encoder(weighting, teachers, dial, engine, 0, n_dimensions)
 
 

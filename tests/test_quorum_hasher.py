@@ -12,7 +12,6 @@ from quorumhash.codes import hamming_distances
 from quorumhash.corruption import damage_with_mask
 from quorumhash.evaluation import shared_labels, true_neighbours
 from quorumhash.experiment import joined_features
-from quorumhash.judging import repaired_views
 from quorumhash.landmarks import rows_for_landmarks
 from quorumhash.nearness import near_rows
 
@@ -281,24 +280,43 @@ def test_an_option_of_another_method_is_refused_with_a_sentence(digits):
         hasher.transform(digits.views[digits.query_rows[:5]], view_weights={"pixels": 0})
 
 
-def test_landmarks_are_placed_among_items_of_which_nothing_that_counts_was_predicted(digits, monkeypatch):
+def test_landmarks_of_a_view_are_placed_among_items_that_have_it(digits, monkeypatch):
     views = qh.damage(digits.views, "drop_view", rate=0.3, random_state=0)[digits.train_rows]
     counting = ["pixels", "gradients"]
     asked = []
 
     def watched(rows, whole, n_landmarks):
-        asked.append(whole)
+        asked.append((rows, whole))
         return rows_for_landmarks(rows, whole, n_landmarks)
 
     monkeypatch.setattr(quorum, "rows_for_landmarks", watched)
     weights = {name: float(name in counting) for name in views}
-    hasher = qh.QuorumHasher(16, objective="groups", view_weights=weights, n_landmarks=20).fit(views)
-    present = np.all([views.present(name) for name in counting], axis=0)
-    (whole,) = asked
-    assert not whole[~present].any()
-    assert whole[present].mean() > 0.95
-    edges, means = hasher.judge_.repair.edges, []
-    for m in (list(views).index(name) for name in counting):
-        rows = repaired_views(hasher.judge_, views)[:, edges[m] : edges[m + 1]]
-        means.append((rows[whole] ** 2).sum(axis=1).mean() / (rows**2).sum(axis=1).mean())
-    assert min(means) > 1.02  # what is predicted lies nearer to the middle
+    qh.QuorumHasher(16, objective="groups", view_weights=weights, n_landmarks=20).fit(views)
+    assert len(asked) == 3
+    for name, (rows, whole) in zip(counting, asked, strict=False):
+        present = views.present(name)
+        assert not whole[~present].any()
+        assert whole[present].mean() > 0.95
+        lengths = (rows**2).sum(axis=1)
+        assert lengths[whole].mean() > 1.02 * lengths.mean()  # what is predicted lies nearer to the middle
+    assert asked[2][1].all()  # of all views together: else kinds of items that lack a view would have no landmark
+
+
+@pytest.mark.parametrize("kind", ["flag", "constant", "few values", "one of three"])
+@pytest.mark.parametrize("n_rows", [300, 1500])
+def test_views_of_few_values(kind, n_rows):
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((n_rows, 6))
+    views = {"picture": shared @ rng.standard_normal((6, 20)), "text": shared @ rng.standard_normal((6, 10))}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        views["last"] = {
+            "flag": (rng.random((n_rows, 1)) < 0.7).astype(float),
+            "constant": np.tile(rng.standard_normal(12), (n_rows, 1)),
+            "few values": rng.standard_normal((4, 24))[rng.integers(0, 4, n_rows)],
+            "one of three": np.eye(3)[rng.choice(3, n_rows, p=[0.9, 0.05, 0.05])],
+        }[kind]
+        hasher = qh.QuorumHasher(16, n_steps=2).fit(views)
+        reliability = hasher.reliability(views)
+        assert (reliability[:, :2] < 0.01).mean() < 0.03  # such a view has nothing to say against the others
+        assert (qh.audit(views).kinds[:, :2] == "").mean() > 0.98

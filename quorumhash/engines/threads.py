@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -117,13 +117,12 @@ class ThreadsEngine(Engine):
         keep_freed_memory()
 
     def _new_pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(
-            self.n_threads, thread_name_prefix="quorumhash", initializer=self._hold_openmp_to_one_thread
-        )
+        """Every worker begins by holding OpenMP to one thread: a BLAS built on it counts them per calling thread.
 
-    def _hold_openmp_to_one_thread(self) -> None:
-        """Run by every worker as it starts: a BLAS built on OpenMP keeps its number of threads per calling thread."""
-        self._blas.limit(limits=1, user_api="openmp")
+        What it calls must not know this engine: a worker would keep its own pool, and so itself, for ever.
+        """
+        one_thread = partial(self._blas.limit, limits=1, user_api="openmp")
+        return ThreadPoolExecutor(self.n_threads, thread_name_prefix="quorumhash", initializer=one_thread)
 
     def __enter__(self) -> ThreadsEngine:
         """Also hold BLAS to one thread for the small algebra between the verbs."""
