@@ -7,8 +7,10 @@
     noise                     surely wrong, and far outside what rows of the view look like
     swap                      surely wrong, but looks like any row of the view; goes with another item (partners.py)
 
-A verdict needs a p-value below the rate of false alarms and a posterior that it is wrong of at least SURE: where few
-rows are damaged, a p-value alone would mark more right rows than wrong ones.
+A verdict needs a p-value below the rate of false alarms and a posterior that it is wrong of at least CERTAIN: where few
+rows are damaged, a p-value alone would mark more right rows than wrong ones. An odd item is no damage: what it is in
+one view it is in the others, or its values are those of other items where noise writes values of its own
+(ownvalues.py).
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ import numpy.typing as npt
 
 from quorumhash.auditreport import KINDS, AuditReport, Finding
 from quorumhash.checks import is_number
-from quorumhash.coordinates import Components, coordinate_rows, scaled_and_completed, signature_rows
 from quorumhash.copies import SURELY_COPIED, owned_rows
 from quorumhash.engines import Engine, open_engine
 from quorumhash.errors import ParameterError
@@ -36,9 +37,10 @@ from quorumhash.inspection import (
     refuse_unfit,
 )
 from quorumhash.joins import Run, find_runs, heaviest_runs, shift_gains, voted_offsets
-from quorumhash.judging import Judge, described_rows
+from quorumhash.judging import Judge
 from quorumhash.landmarks import sample_positions
 from quorumhash.overlap import neighbourhood_lift
+from quorumhash.ownvalues import holds_known_values
 from quorumhash.partners import (
     N_PARTNERS,
     MatchRows,
@@ -49,18 +51,9 @@ from quorumhash.partners import (
     own_odds,
 )
 from quorumhash.progress import task_bar
-from quorumhash.repair import SURE
 from quorumhash.trust import wrong_shares
-from quorumhash.versions import (
-    ATYPICAL,
-    VERSION_ROWS,
-    Version,
-    far_from_core,
-    find_version,
-    in_second_cluster,
-    learn_core,
-    noisy_rows,
-)
+from quorumhash.versiongroups import described, version_rows
+from quorumhash.versions import ATYPICAL, noisy_rows
 from quorumhash.viewoptions import source_numbers
 from quorumhash.views import Views
 
@@ -68,6 +61,8 @@ FloatArray = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
 LIFT_ROWS = 2_000  # of the sample in which overlap is looked for
+KNOWN_ROWS = 5_000  # whose values noise is compared with
+CERTAIN = 0.98  # posterior that a row is wrong, from which on it is called a swap: of those below, too many are right
 
 
 @dataclass(frozen=True)
@@ -185,7 +180,7 @@ def _first_verdicts(seen: Inspection, false_alarms: float) -> _Verdicts:
         kinds[seen.facts == i] = _number("swap" if fact == "copy" else fact)
     kinds[seen.mass] = _number("placeholder")
     suspected = seen.usable & (seen.p_values < false_alarms)
-    kinds[suspected & (seen.trust <= 1.0 - SURE)] = _number("swap")
+    kinds[suspected & (seen.trust <= 1.0 - CERTAIN)] = _number("swap")
     kinds[suspected & noisy_rows(seen.trust, seen.density)] = _number("noise")
     nowhere, nothing = np.full((*kinds.shape, N_PARTNERS), -1, dtype=np.int64), np.zeros(kinds.shape, dtype=bool)
     return _Verdicts(kinds, nowhere, [], nothing, np.full(kinds.shape, np.nan))
@@ -196,42 +191,11 @@ def _versions(
 ) -> tuple[npt.NDArray[np.int8], list[Finding]]:
     """Facts with rows of another model version marked, and a finding for each group of them."""
     noisy = _first_verdicts(seen, false_alarms).kinds == _number("noise")
-    positions = sample_positions(len(views), engine, seed, VERSION_ROWS)
-    usable = seen.usable[positions]
-    coordinates, signatures = _described(views[positions], judge, seen.facts[positions] == 0)
     facts, findings = seen.facts.copy(), []
-    for m, name in enumerate(views):
-        rows = signatures[m]
-        core = learn_core(rows, judge.components[m].n_signature, usable[:, m])
-        found = find_version(coordinates, m, noisy[positions, m], usable, (core, rows), seed)
-        if found is None:
-            continue
-        is_of_noise = found.centres is None and found.core is None
-        group = noisy[:, m] if is_of_noise else _of_version(views, judge, found, engine)
-        group = group & seen.usable[:, m]
+    for m, group in version_rows(views, judge, seen, noisy, engine, seed).items():
         facts[group, m] = FACTS.index("model_version")
-        findings.append(version_finding(name, np.flatnonzero(group), len(views)))
+        findings.append(version_finding(views.names[m], np.flatnonzero(group), len(views)))
     return facts, findings
-
-
-def _of_version(views: Views, judge: Judge, version: Version, engine: Engine) -> npt.NDArray[np.bool_]:
-    """Which rows (n,) of a view are far from its core, or lie in the second of two clusters."""
-    components, name = judge.components[version.view], views.names[version.view]
-    rows = engine.map_rows(_version_rows, components, version.core, version.centres, engine.put(views.matrix(name)))
-    return engine.get(rows)
-
-
-def _version_rows(components: Components, core: Any, centres: Any, block: Any) -> Any:
-    values = scaled_and_completed(components, block)
-    if core is not None:
-        return far_from_core(core, signature_rows(components, values))
-    return in_second_cluster(centres, coordinate_rows(components, values))
-
-
-def _described(views: Views, judge: Judge, present: npt.NDArray[np.bool_]) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Coordinates and signatures of every view of a few rows."""
-    blocks = [None if views.matrix(name) is None else np.asarray(views[name], dtype=np.float64) for name in views]
-    return described_rows(judge, present, *blocks)
 
 
 def _view_verdicts(
@@ -246,9 +210,10 @@ def _view_verdicts(
     kinds, partners, findings = verdicts.kinds.copy(), verdicts.partners.copy(), list(verdicts.findings)
     odd = verdicts.odd.copy()  # an odd item: what it is in one view, it is in the others
     odd[:, m] = usable & (seen.density[:, m] < np.log(ATYPICAL)) & (own > 0)
+    odd[_of_known_values(views, m, kinds[:, m], usable, engine, seed), m] = True
     kinds[odd[:, m] & (kinds[:, m] == _number("noise")), m] = 0
     is_copied = ~np.isnan(verdicts.owned[:, m])
-    kinds[is_copied, m] = np.where(verdicts.owned[is_copied, m] <= 1.0 - SURE, _number("swap"), 0)
+    kinds[is_copied, m] = np.where(verdicts.owned[is_copied, m] <= 1.0 - CERTAIN, _number("swap"), 0)
     doubted = np.flatnonzero(kinds[:, m] == _number("swap"))
     homes = learn_homes(seen.trust[:, m], usable, seen.copies[:, m], slope)
     found, odds = find_partners(matches, matching, homes, doubted, seed)
@@ -264,6 +229,18 @@ def _view_verdicts(
         partners[rows, m, 0] = np.where((targets >= 0) & (targets < len(views)), targets, -1)
         findings.append(shift_finding(views.names[m], rows, run.first, run.last, run.offset, len(views)))
     return replace(verdicts, kinds=kinds, partners=partners, findings=findings, odd=odd)
+
+
+def _of_known_values(
+    views: Views, m: int, kinds: npt.NDArray[np.int8], usable: npt.NDArray[np.bool_], engine: Engine, seed: int
+) -> npt.NDArray[np.intp]:
+    """Rows of one view that are taken for noise, and are none by their values."""
+    noisy, others = np.flatnonzero(kinds == _number("noise")), np.flatnonzero(usable & (kinds == 0))
+    some = others[sample_positions(len(others), engine, seed, KNOWN_ROWS)]
+    if not len(noisy):
+        return noisy
+    values = (np.asarray(views[rows][views.names[m]], dtype=np.float64) for rows in (noisy, some))
+    return noisy[holds_known_values(*values)]
 
 
 def _owned(judge: Judge, seen: Inspection) -> FloatArray:
@@ -289,5 +266,5 @@ def _overlap(views: Views, judge: Judge, facts: npt.NDArray[np.int8], engine: En
     """Neighbourhood lift (M, M) on a sample of rows."""
     positions = sample_positions(len(views), engine, seed, LIFT_ROWS)
     here = facts[positions] == 0
-    coordinates = _described(views[positions], judge, here)[0]
+    coordinates = described(views[positions], judge, here)[0]
     return neighbourhood_lift(dict(zip(views, coordinates, strict=True)), here, seed=seed)

@@ -11,8 +11,9 @@ ROOT = Path(__file__).parents[1] / "quorumhash"
 LEVELS = [
     {
         "_native", "_native.layout", "_version", "atomic", "bench", "bench.papernumbers", "bench.settings", "classes",
-        "copies", "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "printing",
-        "progress", "steps", "steps.simplex", "steps.thresholds", "supervision", "tensors", "web", "web.guards",
+        "copies", "errors", "index", "index.idset", "index.journal", "index.matches", "index.neartiles", "ownvalues",
+        "printing", "progress", "steps", "steps.simplex", "steps.thresholds", "supervision", "tensors", "web",
+        "web.guards",
     },
     {
         "_drawing", "_native.kernels", "bench.paneltable", "bench.provenance", "cachefolder", "codes", "columngroups",
@@ -68,7 +69,7 @@ LEVELS = [
         "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "drift", "evolution",
         "hashers.repair", "inspection", "quorum",
     },
-    {"auditreport", "datasets.cifar10_mnist", "evolving", "partners"},
+    {"auditreport", "datasets.cifar10_mnist", "evolving", "partners", "versiongroups"},
     {"datasets", "findings", "hashers.quorum", "joins"},
     {"auditing", "datasets.catalogue", "hashers"},
     {"auditcli", "bench.naming", "bench.peers", "bench.weighting", "datasetscli", "index.cli", "web.collection"},

@@ -303,6 +303,7 @@ def test_noise_is_surely_wrong_and_atypical_or_likely_wrong_and_absurd():
         [
             (1e-3, 0.01, 5e-3),
             (1e-3, 0.01, 0.5),
+            (1e-3, 0.04, 0.5),
             (1e-3, 0.3, 1e-5),
             (1e-3, 0.3, 5e-3),
             (1e-3, 0.7, 1e-5),
@@ -314,4 +315,20 @@ def test_noise_is_surely_wrong_and_atypical_or_likely_wrong_and_absurd():
         np.zeros(shape, dtype=np.int8), p, trust, np.zeros(shape, dtype=bool), np.log(density), np.full(shape, -1)
     )
     found = np.array(["", *KINDS])[_first_verdicts(seen, 0.01).kinds[:, 0]]
-    assert found.tolist() == ["noise", "swap", "noise", "", "", ""]
+    assert found.tolist() == ["noise", "swap", "", "noise", "", "", ""]
+
+
+def test_an_odd_item_is_no_noise_where_noise_leaves_values_of_its_own(clean):
+    """Counts of items that are far out are counts all the same; noise on them is not."""
+    rng = np.random.default_rng(4)
+    counts = np.round(clean["image"] + 4.0).clip(0, 9)
+    given = {"counts": counts.copy(), "text": clean["text"], "sound": clean["sound"]}
+    odd, noisy = np.arange(5), np.arange(100, 130)
+    given["counts"][odd] = rng.choice([0.0, 9.0], (5, counts.shape[1]))
+    alone = audit(given).kinds[odd, 0]
+    given["counts"][noisy] = counts.mean(axis=0) + 4 * counts.std(axis=0) * rng.standard_normal((30, counts.shape[1]))
+    found = audit(given)
+    assert (found.kinds[noisy, 0] == "noise").mean() > 0.95
+    assert (alone == "noise").sum() >= 3  # nothing else says here what noise looks like
+    assert (found.kinds[odd, 0] != "noise").all()
+    assert (found.trust[odd, 0] == 1.0).all()
