@@ -37,7 +37,8 @@ COST = """
 ## Cost
 
 Leading terms. N training rows, d features of all views together, M views, P bits, L and R landmarks, k nearest
-landmarks, q coordinates kept, S stored rows. No method keeps anything of size N x N. The last column is whether the
+landmarks, q coordinates kept, S stored rows. No method makes anything of size N x N, but for mfh and chms with
+`graph="nearest"`, the form of their time, and then N is a sample of 5,000 rows at most. The last column is whether the
 objective leaves the bits' rotation free: `rotate` then switches it, and `benchmarks/results/rotation.json` holds the
 figures both ways.
 """

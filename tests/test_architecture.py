@@ -50,7 +50,7 @@ LEVELS = [
         "calibration", "consensus", "coordinates", "evidence", "features.visual_words", "hashers.epamh",
         "hashers.itq", "hashers.lsh", "hashers.pcah", "hashers.sh", "kernelspace", "knownrows", "nearness",
         "pairtests", "repair", "steps.averagedgraph", "steps.components", "steps.latentbits", "steps.lineartargets",
-        "viewoptions",
+        "steps.nearestgraph", "viewoptions",
     },
     {
         "describing", "encoding", "expectation", "features.extraction", "hashers.chms", "hashers.kitq",

@@ -10,7 +10,7 @@ from quorumhash.codes import hamming_distances
 from quorumhash.datasets import thinned
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.evaluation import chance_precision, shared_labels
-from quorumhash.hashers.chms import alternate
+from quorumhash.hashers.chms import alternate, landmark_step
 from quorumhash.kernelspace import landmark_graphs, landmark_matrix, walked_views
 from quorumhash.landmarks import joined_sample
 from quorumhash.scaling import learn_scalings, put_views, scaled
@@ -197,7 +197,7 @@ def test_chms_is_the_dense_form(toy, engine, fit_weight):
     scalings, graphs, history, weights = chms_rounds(toy, engine, fit_weight, 4)
     factors = mean_graph_factors(graphs, 2.0, engine)
     sums = joined_sums(tuple(scalings.values()), put_views(toy, engine), factors, engine)
-    found, _, rounds = alternate(factors, sums, [4, 6, 3], P, fit_weight, 4, 1e-12)
+    found, _, rounds = alternate(landmark_step(factors, sums, P, fit_weight), sums.gram, [4, 6, 3], 4, 1e-12)
     np.testing.assert_allclose([r["objective"] for r in rounds], history, rtol=1e-6)
     np.testing.assert_allclose(found, weights, atol=1e-3)
 

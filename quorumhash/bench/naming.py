@@ -6,10 +6,10 @@ from quorumhash.hashers import HASHERS
 
 
 def called(name: str, hasher: str | None = None) -> str:
-    """The name of a method as tables show it; `hasher` where the method's name is another.
+    """The name of a method as tables show it; `hasher` where the method's name, up to a comma, is another.
 
-    >>> called("itq"), called("ssh")
-    ('itq', 'ssh (reconstruction)')
+    >>> called("itq"), called("ssh"), called("chms, published")
+    ('itq', 'ssh (reconstruction)', 'chms, published (reconstruction)')
     """
-    found = HASHERS.get(name if hasher is None else hasher)
+    found = HASHERS.get(name.partition(",")[0] if hasher is None else hasher)
     return f"{name} (reconstruction)" if found is not None and found.about.is_reconstruction else name

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from quorumhash.checks import check_graph_parameters, check_positive, check_scalings, check_shape, check_switch
+import numpy as np
+import numpy.typing as npt
+
+from quorumhash.checks import (
+    check_choice,
+    check_graph_parameters,
+    check_positive,
+    check_scalings,
+    check_shape,
+    check_switch,
+)
 from quorumhash.engines import Engine, Rows
 from quorumhash.hashers.base import About, BaseHasher
 from quorumhash.kernelspace import landmark_graphs
 from quorumhash.landmarks import default_n_landmarks
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores, put_views
 from quorumhash.steps.lineartargets import full_projection, joined_sums
+from quorumhash.steps.nearestgraph import GRAPHS, agreed_roughness, fitted_targets, nearest_bytes, nearest_graphs
 from quorumhash.targets import graph_factors, leading_targets
 from quorumhash.views import Views
 
@@ -28,6 +40,11 @@ class MFHHasher(BaseHasher):
     Y^T 1 = 0 leaves the constant eigenvector out. More bits than there are targets are random frames of the learned
     ones.
 
+    `graph="nearest"` is the published form: exact graphs of nearest items, weights exp(-d^2 / s^2), L the unnormalised
+    Laplacian, and N x N matrices, inverted and decomposed. As in a public port of the method that is done on a sample,
+    of 5,000 rows at most, where W is learned too; s^2 is the median squared distance of rows, and a bit's threshold the
+    mean of all rows. Landmarks have no say. It takes longer, and 1 GB.
+
     Parameters
     ----------
     n_bits : int
@@ -36,10 +53,12 @@ class MFHHasher(BaseHasher):
         Weight of the agreement of each view's targets with the common ones.
     alpha, beta : float
         Weight of the fit of the hash functions, and their ridge.
+    graph : "landmarks" or "nearest"
+        What each view's graph links an item with: its nearest landmarks, or, as published, its nearest items.
     n_landmarks : int, optional
-        Landmarks of each view's graph; from the number of rows where not given.
+        Landmarks of each view's landmark graph; from the number of rows where not given.
     n_neighbors : int
-        Nearest landmarks of each item.
+        Nearest landmarks, or nearest items, of each item.
     rotate : bool
         Rotate the targets towards bits (ITQ); the objective stays the same. Not part of the published method.
     random_state : int, generator or None
@@ -75,6 +94,7 @@ class MFHHasher(BaseHasher):
         gamma: float = 1e-3,
         alpha: float = 1.0,
         beta: float = 1e-2,
+        graph: str = "landmarks",
         n_landmarks: int | None = None,
         n_neighbors: int = 5,
         rotate: bool = False,
@@ -84,6 +104,7 @@ class MFHHasher(BaseHasher):
         self.gamma = gamma
         self.alpha = alpha
         self.beta = beta
+        self.graph = graph
         self.n_landmarks = n_landmarks
         self.n_neighbors = n_neighbors
         self.rotate = rotate
@@ -92,6 +113,7 @@ class MFHHasher(BaseHasher):
     def _check_parameters(self) -> None:
         for name in ("gamma", "alpha", "beta"):
             check_positive(name, getattr(self, name), self)
+        check_choice("graph", self.graph, GRAPHS, self)
         check_graph_parameters(self)
         check_switch("rotate", self.rotate, self)
 
@@ -100,22 +122,39 @@ class MFHHasher(BaseHasher):
         check_shape(self.projection_, (self.n_features_in_, self.n_bits_))
 
     def _state_bytes(self, views: Views) -> int:
-        graphs = 16 * len(views.names) * self.n_neighbors  # a position and a weight for every neighbour
-        return len(views) * (graphs + (8 * self.n_bits if self.rotate else 0))
+        scores = len(views) * 8 * self.n_bits if self.rotate else 0
+        if self.graph == "nearest":
+            return scores + nearest_bytes(len(views))
+        # a position and a weight for every neighbour
+        return scores + len(views) * 16 * len(views.names) * self.n_neighbors
 
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
         self.scalings_ = learn_scalings(views, engine)
         scalings, rows = tuple(self.scalings_.values()), put_views(views, engine)
+        if self.graph == "nearest":
+            directions = self._nearest_directions(views, engine, seed)
+        else:
+            directions = self._landmark_directions(views, rows, engine, seed)
+        self.projection_ = full_projection(directions, self.n_bits, self.rotate, scalings, rows, engine, seed)
+
+    def _landmark_directions(
+        self, views: Views, rows: Sequence[Rows | None], engine: Engine, seed: int
+    ) -> npt.NDArray[np.float64]:
         graphs = landmark_graphs(
             views, self.scalings_, engine, seed,
             n_landmarks=self.n_landmarks or default_n_landmarks(len(views)), n_neighbors=self.n_neighbors,
         )  # fmt: skip
         # the target step counts the graph term twice: all weights but the ridge are doubled
         factors = graph_factors(graphs, 2 * self.gamma, engine)
-        sums = joined_sums(scalings, rows, factors, engine)
+        sums = joined_sums(tuple(self.scalings_.values()), rows, factors, engine)
         targets = leading_targets(factors, sums, self.n_bits, beta=2 * self.alpha, delta=self.beta, engine=engine)
-        directions = targets.projection[:, : targets.rank]
-        self.projection_ = full_projection(directions, self.n_bits, self.rotate, scalings, rows, engine, seed)
+        return targets.projection[:, : targets.rank]
+
+    def _nearest_directions(self, views: Views, engine: Engine, seed: int) -> npt.NDArray[np.float64]:
+        graphs = nearest_graphs(views, self.scalings_, engine, seed, self.n_neighbors)
+        roughness = agreed_roughness(graphs, self.gamma)
+        found = fitted_targets(roughness, graphs.joined, self.n_bits, beta=self.alpha, delta=self.beta, engine=engine)
+        return found.projection[:, found.is_foretold]
 
     def _scores(self, views: Views, engine: Engine) -> Rows:
         return linear_scores(views, self.scalings_, self.projection_, engine)
