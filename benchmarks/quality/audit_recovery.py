@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=plan["kinds"], help="clean is always among them")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/audit_recovery.json"))
     given = parser.parse_args()
-    what = "64 bits; recall of the 10 nearest undamaged neighbours among the first 10 (COCO-5 100); itq 3 fits"
+    what = "64 bits; recall of the 10 nearest undamaged neighbours among the first 10 (COCO-5 100); itq 10 fits"
     report, save = open_report(given.out, plan, what, "python benchmarks/quality/audit_recovery.py")
     prepared = {name: Prepared(name, plan["datasets"][name]) for name in given.datasets}
     for hasher in given.hashers:
