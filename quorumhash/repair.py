@@ -28,7 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 
 BELIEVED = 0.5  # a posterior from here on, and a view is left as it is
 SURE = 0.95  # a posterior from which on a view is taken for right, or for wrong
-ALIKE = 0.2  # of the best view's trust: doubted much like it
+ALIKE, UNLIKE = 0.5, 0.25  # of the best view's trust: doubted much like it, and far more
 RIDGE = 0.03  # of the mean variance
 RIDGES = (0.01, 0.1, 1.0)  # the same, tried for a new view: few rows need more
 LINKED = 5.0
@@ -160,13 +160,15 @@ def _ridge(rows: FloatArray, target: FloatArray, weights: FloatArray, ridge: flo
 def shares_kept(trust: Any, limits: Any = 1.0) -> Any:
     """How much of its own values each view keeps, (n, M): all from BELIEVED on, less below, and no more than its limit.
 
-    The best view of every item keeps all of its own. Where nothing is believed (two sources that contradict each other)
-    nothing says what is wrong: views doubted much like the best one stay nearly as they are.
+    Where nothing is believed (two sources that contradict each other lose their trust together), the best view stays as
+    it is, and so do views doubted much like it: nothing says which is wrong, and half of either is worse than both as
+    they are. Views doubted far more are what is wrong, and keep what they would keep beside a believed one.
     """
     xp = array_namespace(trust)
     shares = (trust / BELIEVED).clip(0.0, 1.0) * limits
-    best = xp.max(shares, axis=1, keepdims=True).clip(1e-300, None)
-    return shares + (1.0 - best) * (shares / (ALIKE * best)).clip(0.0, 1.0)
+    best = xp.max(shares, axis=1, keepdims=True)
+    alike = ((shares / best.clip(1e-300, None) - UNLIKE) / (ALIKE - UNLIKE)).clip(0.0, 1.0)
+    return shares + xp.where(best < 1.0, (1.0 - shares) * alike, 0.0)
 
 
 def repair_rows(model: RepairModel, shares: Any, *coordinates: Any) -> Any:

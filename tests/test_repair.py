@@ -82,7 +82,17 @@ def test_the_best_view_keeps_all_of_its_own():
     assert shares[3, 0] == pytest.approx(1.0)
     assert shares[3, 1] > 0.9
     assert shares[3, 2] < 1e-3
+    np.testing.assert_array_equal(shares_kept(np.zeros((1, 3))), 0.0)
     np.testing.assert_allclose(shares_kept(trust[:1], np.array([1.0, 0.5, 0.0])), [[1.0, 0.5, 0.0]])
+
+
+def test_where_nothing_is_believed_views_stay_as_they_are_or_give_way():
+    """A view that is known for another item's gives way to one that lost its trust by the contradiction alone."""
+    shares = shares_kept(np.array([[0.3, 0.2], [0.3, 0.15], [0.35, 0.05], [0.4, 0.01], [0.48, 0.1]]))
+    np.testing.assert_allclose(shares, [[1.0, 1.0], [1.0, 1.0], [1.0, 0.1], [1.0, 0.02], [1.0, 0.2]])
+    rising = shares_kept(np.column_stack([np.full(50, 0.4), np.linspace(0.0, 0.4, 50)]))[:, 1]
+    assert (np.diff(rising) >= 0).all()
+    assert np.diff(rising).max() < 0.1  # no step
 
 
 def test_near_copies_are_linked_and_independent_views_are_not():
