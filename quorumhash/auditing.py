@@ -7,10 +7,10 @@
     noise                     surely wrong, and far outside what rows of the view look like
     swap                      surely wrong, but looks like any row of the view; goes with another item (partners.py)
 
-A verdict needs a p-value below the rate of false alarms and a posterior that it is wrong of at least CERTAIN: where few
-rows are damaged, a p-value alone would mark more right rows than wrong ones. An odd item is no damage: what it is in
-one view it is in the others, or its values are those of other items where noise writes values of its own
-(ownvalues.py).
+A verdict needs a p-value below the rate of false alarms and a posterior that it is wrong (of at least CERTAIN for a
+swap, for noise see versions.noisy_rows): where few rows are damaged, a p-value alone would mark more right rows than
+wrong ones. An odd item is no damage: what it is in one view it is in the others. Nor is noise what holds the values of
+other items, where noise writes values of its own (ownvalues.py).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from quorumhash.inspection import (
 from quorumhash.joins import Run, find_runs, heaviest_runs, shift_gains, voted_offsets
 from quorumhash.judging import Judge
 from quorumhash.landmarks import sample_positions
+from quorumhash.matrices import dense_rows
 from quorumhash.overlap import neighbourhood_lift
 from quorumhash.ownvalues import holds_known_values
 from quorumhash.partners import (
@@ -61,7 +62,7 @@ FloatArray = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
 LIFT_ROWS = 2_000  # of the sample in which overlap is looked for
-KNOWN_ROWS = 5_000  # whose values noise is compared with
+KNOWN_ROWS, MOST_NOISY = 5_000, 20_000  # whose values noise is compared with; of noise, as much as is looked at
 CERTAIN = 0.98  # posterior that a row is wrong, from which on it is called a swap: of those below, too many are right
 
 
@@ -210,8 +211,8 @@ def _view_verdicts(
     kinds, partners, findings = verdicts.kinds.copy(), verdicts.partners.copy(), list(verdicts.findings)
     odd = verdicts.odd.copy()  # an odd item: what it is in one view, it is in the others
     odd[:, m] = usable & (seen.density[:, m] < np.log(ATYPICAL)) & (own > 0)
-    odd[_of_known_values(views, m, kinds[:, m], usable, engine, seed), m] = True
     kinds[odd[:, m] & (kinds[:, m] == _number("noise")), m] = 0
+    kinds[_of_known_values(views, m, kinds[:, m], usable, engine, seed), m] = 0
     is_copied = ~np.isnan(verdicts.owned[:, m])
     kinds[is_copied, m] = np.where(verdicts.owned[is_copied, m] <= 1.0 - CERTAIN, _number("swap"), 0)
     doubted = np.flatnonzero(kinds[:, m] == _number("swap"))
@@ -236,11 +237,12 @@ def _of_known_values(
 ) -> npt.NDArray[np.intp]:
     """Rows of one view that are taken for noise, and are none by their values."""
     noisy, others = np.flatnonzero(kinds == _number("noise")), np.flatnonzero(usable & (kinds == 0))
-    some = others[sample_positions(len(others), engine, seed, KNOWN_ROWS)]
-    if not len(noisy):
+    matrix = views.matrix(views.names[m])
+    if matrix is None or not len(noisy):
         return noisy
-    values = (np.asarray(views[rows][views.names[m]], dtype=np.float64) for rows in (noisy, some))
-    return noisy[holds_known_values(*values)]
+    some = others[sample_positions(len(others), engine, seed, KNOWN_ROWS)]
+    noise, known = (dense_rows(matrix, rows).astype(np.float64) for rows in (noisy[:MOST_NOISY], some))
+    return noisy[:MOST_NOISY][holds_known_values(noise, known)]
 
 
 def _owned(judge: Judge, seen: Inspection) -> FloatArray:

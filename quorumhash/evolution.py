@@ -30,6 +30,7 @@ from quorumhash.repair import extend_repair
 from quorumhash.trust import TrustModel, trust_rows
 from quorumhash.trustlearning import learn_trust, with_known
 from quorumhash.views import Views
+from quorumhash.weighting import Weighting, worth_of_views
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -122,7 +123,7 @@ def _extended_trust(
     return with_known(extended, signatures, present)
 
 
-def evolved_rows(judge: Judge, evolved: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
+def evolved_rows(judge: Judge, evolved: Judge, weighting: Weighting, limits: Any, present: Any, *blocks: Any) -> Any:
     """Repaired coordinates (n, q) of the fitted slots for one block; rows without an added view by the fitted judge."""
     xp = array_namespace(present)
     n_fitted, n_columns = len(judge.components), judge.repair.edges[-1]
@@ -131,7 +132,8 @@ def evolved_rows(judge: Judge, evolved: Judge, limits: Any, present: Any, *block
     for chosen, by, n_slots in ((~added, judge, n_fitted), (added, evolved, present.shape[1])):
         if xp.any(chosen):
             parts = [None if block is None else block[chosen] for block in blocks[:n_slots]]
-            given = repaired_rows(by, limits[:n_slots], present[chosen][:, :n_slots], *parts)
+            worth = worth_of_views(by, weighting)  # an added view counts for nothing: it speaks for the others
+            given = repaired_rows(by, limits[:n_slots], present[chosen][:, :n_slots], *parts, worth=worth)
             repaired[chosen] = given[:, :n_columns]
     return repaired
 

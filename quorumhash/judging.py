@@ -155,14 +155,19 @@ def _held_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any]
     return usable, mark_rows(judge.trust, signatures), trust_rows(judge.trust, present, *signatures)
 
 
-def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
-    """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call."""
+def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any, worth: FloatArray | None = None) -> Any:
+    """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call.
+
+    With the `worth` (M,) of views repaired rows are as long over those that count as whole ones (repair.py).
+    """
     coordinates, signatures = described_rows(judge, present, *blocks)
     usable, trust = believed_rows(judge.trust, present, *signatures)
-    return repaired_coordinates(judge, limits, usable, trust, coordinates)
+    return repaired_coordinates(judge, limits, worth, usable, trust, *coordinates)
 
 
-def repaired_coordinates(judge: Judge, limits: Any, usable: Any, trust: Any, coordinates: Sequence[Any]) -> Any:
+def repaired_coordinates(
+    judge: Judge, limits: Any, worth: FloatArray | None, usable: Any, trust: Any, *coordinates: Any
+) -> Any:
     """The same from coordinates and trust (n, M) that are known already, as those of the sample are.
 
     Of views that are not `usable` (n, M) nothing is kept. An item whose views all have a limit of 0 keeps them.
@@ -170,26 +175,24 @@ def repaired_coordinates(judge: Judge, limits: Any, usable: Any, trust: Any, coo
     xp = array_namespace(usable)
     here = xp.astype(usable, limits.dtype)
     limits = xp.where(xp.any(here * limits > 0, axis=1)[:, None], limits, 1.0)
-    return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates)
+    return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates, worth=worth)
 
 
-def repaired_sample(judge: Judge, judged: Judged, present: npt.NDArray[np.bool_], engine: Engine) -> Any:
+def repaired_sample(
+    judge: Judge, judged: Judged, present: npt.NDArray[np.bool_], engine: Engine, worth: FloatArray
+) -> Any:
     """Repaired coordinates (s, q) of the sampled rows themselves, where the engine computes."""
     usable = _walked(engine, usable_rows, judge.trust, present, *judged.signatures)
     everyone, rows = np.ones(len(judge.components)), (usable, judged.trust, *judged.coordinates)
-    return engine.held(engine.map_rows(_repaired_block, judge, everyone, *map(engine.put, rows)))
+    return engine.held(engine.map_rows(repaired_coordinates, judge, everyone, worth, *map(engine.put, rows)))
 
 
-def _repaired_block(judge: Judge, limits: Any, usable: Any, trust: Any, *coordinates: Any) -> Any:
-    return repaired_coordinates(judge, limits, usable, trust, coordinates)
-
-
-def repaired_views(judge: Judge, views: Views) -> FloatArray:
+def repaired_views(judge: Judge, views: Views, worth: FloatArray | None = None) -> FloatArray:
     """Repaired coordinates (n, q) of a few thousand rows at most, on the host."""
     present = np.stack([views.present(name) for name in views], axis=1)
     everyone = np.ones(present.shape[1])
     blocks = (np.asarray(views[name], dtype=np.float64) for name in views)
-    return np.asarray(repaired_rows(judge, everyone, present, *blocks))
+    return np.asarray(repaired_rows(judge, everyone, present, *blocks, worth=worth))
 
 
 def pair_distances(judge: Judge, views: Views, pairs: npt.NDArray[np.int64]) -> FloatArray:

@@ -3,7 +3,7 @@
 An odd item is measured as all items are: however far out its row lies, its counts are counts that other rows have too.
 Noise on the same columns leaves values of its own. What noise does in this table is read off the rows that are taken
 for it: only where most of them hold values of their own are the others no noise. Noise in whole numbers, as of a
-broken camera, stays noise.
+broken camera, stays noise. That a row is no noise does not say that it is right: it may be another item's.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 RARE = 0.01  # of the values of a column: up to so many may be their row's own where they come in steps
-FEWEST_COLUMNS = 3  # whose values come in steps: what one or two of them say may be chance
-MOSTLY = 0.5  # of such columns in which a row holds values of its own, if noise wrote it
+FEWEST_COLUMNS = 3  # whose values come in steps, in which a row is seen: what one or two of them say may be chance
+MOSTLY = 0.5  # of those, in which a row holds values of its own, if noise wrote it
 
 
 def holds_known_values(noisy: FloatArray, others: FloatArray) -> Flags:
@@ -28,15 +28,14 @@ def holds_known_values(noisy: FloatArray, others: FloatArray) -> Flags:
     >>> holds_known_values(np.array([[0.3, 1.7, 2.2], [1.1, 0.4, 3.9], [3.0, 0.0, 3.0]]), others)
     array([False, False,  True])
     """
-    own = [
-        ~np.isin(column, known) & ~np.isnan(column)
-        for column, known in zip(noisy.T, map(_steps, others.T), strict=True)
-        if known is not None
-    ]
-    if len(own) < FEWEST_COLUMNS:
-        return np.zeros(len(noisy), dtype=bool)
-    is_written = np.mean(own, axis=0) >= MOSTLY
-    return np.asarray(~is_written & (2 * np.count_nonzero(is_written) > len(noisy)))
+    n_seen, n_own = np.zeros((2, len(noisy)))
+    for column, known in zip(noisy.T, map(_steps, others.T), strict=True):
+        if known is not None:
+            n_seen += ~np.isnan(column)
+            n_own += ~np.isin(column, known) & ~np.isnan(column)
+    is_told = n_seen >= FEWEST_COLUMNS
+    is_written = is_told & (n_own >= MOSTLY * n_seen)
+    return np.asarray(is_told & ~is_written & (2 * np.count_nonzero(is_written) > np.count_nonzero(is_told)))
 
 
 def _steps(column: FloatArray) -> FloatArray | None:

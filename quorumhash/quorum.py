@@ -22,7 +22,7 @@ from array_api_compat import array_namespace, device
 from quorumhash.checks import check_shape, is_number, require
 from quorumhash.classes import MOST_KEPT, TOLD, Told, class_table, learn_guess
 from quorumhash.engines import Engine
-from quorumhash.judging import Judge, repaired_rows
+from quorumhash.judging import Judge
 from quorumhash.kernelspace import ViewGraph
 from quorumhash.landmarks import distinct_rows, k_means_together, rows_for_landmarks
 from quorumhash.proximal import fix_signs
@@ -36,18 +36,11 @@ from quorumhash.similarity import (
 )
 from quorumhash.teachers import Teachers
 from quorumhash.tensors import on_host
+from quorumhash.weighting import Weighting, counted_rows, graph_spans, weighted_rows
 
 FloatArray = npt.NDArray[np.float64]
 
 SMALLEST_VARIANCE = 1e-10  # of the largest: less is rounding
-
-
-@dataclass(frozen=True)
-class Weighting:
-    """The views that count: where each lies among the repaired coordinates, (start, stop), and its weight (v,)."""
-
-    views: tuple[tuple[int, int], ...]
-    weights: FloatArray
 
 
 @dataclass(frozen=True)
@@ -84,26 +77,6 @@ class Moments:
         """Of all columns of A @ maps together."""
         mean = self.sums @ maps / self.n_rows
         return max(0.0, float(np.einsum("ij,ij->", maps, self.gram @ maps)) / self.n_rows - float(mean @ mean))
-
-
-def learn_weighting(judge: Judge, view_weights: FloatArray) -> Weighting:
-    """The views with a weight above 0."""
-    edges = judge.repair.edges
-    counting = np.flatnonzero(view_weights > 0)
-    return Weighting(tuple((edges[m], edges[m + 1]) for m in counting), view_weights[counting])
-
-
-def weighted_rows(weighting: Weighting, repaired: Any) -> Any:
-    """Z (n, q): the views that count, side by side, each times its weight."""
-    parts = [repaired[:, start:stop] * weighting.weights[i] for i, (start, stop) in enumerate(weighting.views)]
-    return array_namespace(repaired).concat(parts, axis=1)
-
-
-def graph_spans(weighting: Weighting) -> list[slice]:
-    """The columns of Z that each graph is made of: those of one view each, and all of them if the views are several."""
-    stops = np.cumsum([stop - start for start, stop in weighting.views]).tolist()
-    spans = [slice(start, stop) for start, stop in zip([0, *stops[:-1]], stops, strict=True)]
-    return [*spans, slice(0, stops[-1])] if len(spans) > 1 else spans
 
 
 def learn_encoder(
@@ -176,7 +149,7 @@ def item_moment_rows(
     weighting: Weighting, graphs: tuple[ViewGraph, ...], judge: Judge, limits: Any, present: Any, *blocks: Any
 ) -> tuple[Any, Any]:
     """The same of one block of items, repaired first."""
-    return moment_rows(weighting, graphs, weighted_rows(weighting, repaired_rows(judge, limits, present, *blocks)))
+    return moment_rows(weighting, graphs, counted_rows(weighting, judge, limits, present, *blocks))
 
 
 def label_rows(
@@ -187,7 +160,7 @@ def label_rows(
     xp = array_namespace(present)
     (shown,) = xp.nonzero(xp.any(labels != 0, axis=1))
     parts = [None if block is None else block[shown] for block in blocks]
-    rows = weighted_rows(weighting, repaired_rows(judge, limits, present[shown], *parts))
+    rows = counted_rows(weighting, judge, limits, present[shown], *parts)
     labels = xp.astype(labels[shown], rows.dtype)
     labels = xp.concat([labels, xp.ones((shown.shape[0], 1), dtype=rows.dtype, device=device(rows))], axis=1)
     ties = tie_rows(graphs, weighting, rows)
@@ -265,12 +238,15 @@ def principal_map(
 
 def embed_rows(judge: Judge, encoder: Encoder, limits: Any, present: Any, *blocks: Any) -> Any:
     """Dimensions (n, p) of one block, centred, in order of variance."""
-    return placed_rows(encoder, repaired_rows(judge, limits, present, *blocks))
+    return _placed(encoder, counted_rows(encoder.weighting, judge, limits, present, *blocks))
 
 
 def placed_rows(encoder: Encoder, repaired: Any) -> Any:
     """Dimensions (n, p) of repaired rows (n, all q)."""
-    rows = weighted_rows(encoder.weighting, repaired)
+    return _placed(encoder, weighted_rows(encoder.weighting, repaired))
+
+
+def _placed(encoder: Encoder, rows: Any) -> Any:
     total = rows @ encoder.linear - encoder.offset
     for tie, table in zip(tie_rows(encoder.graphs, encoder.weighting, rows), encoder.tables, strict=True):
         total = total + spread_to_rows(*tie, table)

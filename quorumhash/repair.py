@@ -7,6 +7,10 @@ views:
     E[x_h | x_t] = -(P_hh)^-1 P_ht x_t,        x_h <- share x_h + (1 - share) E[x_h | x_t]
 
 The share is 1 for a view that is believed: an item whose views are all believed is not touched.
+
+A prediction is shorter than what it stands for, and an item made of predictions would lie near the middle, near to all
+others. So a repaired item is drawn out to the length that a whole one is expected to have, over the views that count:
+E |x|^2 = |x_t|^2 + |E[x_h | x_t]|^2 + tr (P_hh)^-1.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ FloatArray = npt.NDArray[np.float64]
 BELIEVED = 0.5  # a posterior from here on, and a view is left as it is
 SURE = 0.95  # a posterior from which on a view is taken for right, or for wrong
 ALIKE, UNLIKE = 0.5, 0.25  # of the best view's trust: doubted much like it, and far more
+HARDLY = 0.1  # less than believed, by this much of BELIEVED: what holds beside no believed view holds in full
 RIDGE = 0.03  # of the mean variance
 RIDGES = (0.01, 0.1, 1.0)  # the same, tried for a new view: few rows need more
 LINKED = 5.0
@@ -48,7 +53,7 @@ class RepairModel:
     precision: FloatArray
 
 
-_predictors: WeakKeyDictionary[RepairModel, dict[tuple[bytes, str], Any]] = WeakKeyDictionary()
+_predictors: WeakKeyDictionary[RepairModel, dict[tuple[bytes, str], tuple[Any, Any]]] = WeakKeyDictionary()
 
 
 def learn_repair(coordinates: Sequence[Any], trust: FloatArray) -> RepairModel:
@@ -163,20 +168,26 @@ def shares_kept(trust: Any, limits: Any = 1.0) -> Any:
     Where nothing is believed (two sources that contradict each other lose their trust together), the best view stays as
     it is, and so do views doubted much like it: nothing says which is wrong, and half of either is worse than both as
     they are. Views doubted far more are what is wrong, and keep what they would keep beside a believed one.
+    Limits are shares of the best view that is left.
     """
     xp = array_namespace(trust)
-    shares = (trust / BELIEVED).clip(0.0, 1.0) * limits
+    shares = (trust / BELIEVED).clip(0.0, 1.0) * (limits > 0)
     best = xp.max(shares, axis=1, keepdims=True)
     alike = ((shares / best.clip(1e-300, None) - UNLIKE) / (ALIKE - UNLIKE)).clip(0.0, 1.0)
-    return shares + xp.where(best < 1.0, (1.0 - shares) * alike, 0.0)
+    kept = (shares + ((1.0 - best) / HARDLY).clip(0.0, 1.0) * (1.0 - shares) * alike) * limits
+    return kept / xp.max(kept, axis=1, keepdims=True).clip(1e-300, None)
 
 
-def repair_rows(model: RepairModel, shares: Any, *coordinates: Any) -> Any:
-    """Joined coordinates (n, q) of one block, centred and scaled; views with a share below 1 repaired by the others."""
+def repair_rows(model: RepairModel, shares: Any, *coordinates: Any, worth: FloatArray | None = None) -> Any:
+    """Joined coordinates (n, q) of one block, centred and scaled; views with a share below 1 repaired by the others.
+
+    With the `worth` (M,) of views an item that is repaired is as long over those that count as a whole one.
+    """
     joined = joined_rows(model, *coordinates)
     for rows, doubted in rows_alike(shares < 1.0):
         if doubted.any():
-            joined[rows] = _repaired(model, doubted, shares[rows], joined[rows])
+            repaired = _repaired(model, doubted, shares[rows], joined[rows])
+            joined[rows] = repaired if worth is None else _drawn_out(model, doubted, shares[rows], repaired, worth)
     return joined
 
 
@@ -216,22 +227,42 @@ def _repaired(model: RepairModel, doubted: npt.NDArray[np.bool_], shares: Any, g
     return given
 
 
-def predicted_views(model: RepairModel, hidden: npt.NDArray[np.bool_], given: Any) -> tuple[Any, Any]:
-    """Columns of the hidden views (M,), and what the others of joined rows (n, q) predict of them.
+def _drawn_out(
+    model: RepairModel, doubted: npt.NDArray[np.bool_], shares: Any, repaired: Any, worth: FloatArray
+) -> Any:
+    """Rows (n, q) that doubt the same views (M,), as long over the views that count as they are expected to be."""
+    xp = array_namespace(repaired)
+    counted, left_open = beside((worth.repeat(np.diff(model.edges)) ** 2, worth**2), repaired)
+    squares = (repaired**2) @ counted
+    missing = (1.0 - shares) @ (left_open * _predictor(model, doubted, repaired)[1])
+    return repaired * xp.sqrt(1.0 + missing / xp.where(squares > 0, squares, xp.inf))[:, None]
 
-    One small system for a set of views, however many rows; a model is asked for the same sets block after block.
-    """
+
+def predicted_views(model: RepairModel, hidden: npt.NDArray[np.bool_], given: Any) -> tuple[Any, Any]:
+    """Columns of the hidden views (M,), and what the others of joined rows (n, q) predict of them."""
     xp = array_namespace(given)
     is_hidden = np.repeat(hidden, np.diff(model.edges))
     h, t = (xp.asarray(np.flatnonzero(part), device=device(given)) for part in (is_hidden, ~is_hidden))
-    kept, key = _predictors.setdefault(model, {}), (hidden.tobytes(), str(device(given)))
-    told = kept.get(key)
-    if told is None:
-        precision = xp.asarray(model.precision, device=device(given))
-        told = xp.linalg.solve(precision[h][:, h], precision[h][:, t])
+    return h, -(given[:, t] @ _predictor(model, hidden, given)[0].T)
+
+
+def _predictor(model: RepairModel, hidden: npt.NDArray[np.bool_], rows: Any) -> tuple[Any, Any]:
+    """(P_hh)^-1 P_ht of a set of hidden views (M,), and per view the variance (M,) that this leaves open.
+
+    One small system for a set of views, however many rows; a model is asked for the same sets block after block.
+    """
+    kept, key = _predictors.setdefault(model, {}), (hidden.tobytes(), str(device(rows)))
+    found = kept.get(key)
+    if found is None:
+        columns = np.diff(model.edges)
+        h, t = (np.flatnonzero(part.repeat(columns)) for part in (hidden, ~hidden))
+        inverse = np.linalg.inv(model.precision[np.ix_(h, h)])
+        left_open = np.zeros(len(hidden))
+        np.add.at(left_open, np.arange(len(hidden)).repeat(columns)[h], np.diag(inverse))
+        found = beside((inverse @ model.precision[np.ix_(h, t)], left_open), rows)
         if len(kept) < MOST_KEPT:
-            kept[key] = told
-    return h, -(given[:, t] @ told.T)
+            kept[key] = found
+    return found
 
 
 def linked_views(model: RepairModel) -> list[list[int]]:

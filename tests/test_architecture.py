@@ -64,7 +64,7 @@ LEVELS = [
         "hashers.view_select", "steps.kernelridge", "steps.neighbourhood", "steps.subspace", "trustlearning",
     },
     {"datasets.picturesets", "hashers.knn_repair", "hashers.rpca", "hashers.vote", "judging", "steps.crossview"},
-    {"teachers"},
+    {"teachers", "weighting"},
     {
         "correction", "datasets.cifar10", "datasets.fashion_mnist", "datasets.mnist", "drift", "evolution",
         "hashers.repair", "inspection", "quorum",

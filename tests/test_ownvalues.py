@@ -36,11 +36,20 @@ def test_columns_of_one_value_do_not_count_for_noise_keeps_to_them():
     assert holds_known_values(rows, flat).tolist() == [False] * 8 + [True] * 2
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3])
-def test_missing_values_are_neither_known_nor_own(share):
-    gaps = RNG.random(COUNTS.shape) < share
-    others = np.where(gaps, np.nan, COUNTS)
-    odd = ODD.copy()
-    odd[:, :2] = np.nan
-    found = holds_known_values(np.concatenate([NOISE, odd]), others)
-    assert found.tolist() == [False] * len(NOISE) + [True] * len(odd)
+@pytest.mark.parametrize("n_missing", [0, 1, 3])
+def test_missing_values_are_neither_known_nor_own(n_missing):
+    others, noise, odd = COUNTS.copy(), NOISE.copy(), ODD.copy()
+    others[RNG.random(COUNTS.shape) < n_missing / 6] = np.nan
+    noise[:, :n_missing], odd[:, :n_missing] = np.nan, np.nan
+    found = holds_known_values(np.concatenate([noise, odd]), others)
+    assert found.tolist() == [False] * len(noise) + [True] * len(odd)
+
+
+def test_rows_that_are_hardly_seen_say_nothing_of_themselves_or_of_noise():
+    unseen = np.full((20, 6), np.nan)
+    unseen[:, :2] = 7.0
+    found = holds_known_values(np.concatenate([NOISE, ODD, unseen]), COUNTS)
+    assert found.tolist() == [False] * len(NOISE) + [True] * len(ODD) + [False] * len(unseen)
+    flat = np.concatenate([COUNTS[:, :3], np.where(RNG.random((400, 3)) < 0.5, np.nan, 1.0)], axis=1)
+    rows = np.concatenate([np.concatenate([NOISE[:, :3], np.ones((8, 3))], axis=1), flat[:2]])
+    assert holds_known_values(rows, flat).tolist() == [False] * 8 + [True] * 2  # a constant column with gaps is one

@@ -12,19 +12,17 @@ from quorumhash.kernelspace import put_presence
 from quorumhash.quorum import (
     Dial,
     Moments,
-    graph_spans,
     label_rows,
     learn_encoder,
-    learn_weighting,
     moment_rows,
     placed_rows,
     smoothed_table,
     tie_rows,
-    weighted_rows,
 )
 from quorumhash.scaling import put_views
 from quorumhash.supervision import memberships
 from quorumhash.teachers import Items, Labels, Teachers
+from quorumhash.weighting import graph_spans, learn_weighting, weighted_rows, worth_of_views
 
 N_ROWS = 250
 
@@ -46,8 +44,9 @@ def weighting(judge):
 
 
 @pytest.fixture(scope="module")
-def repaired(views, judge):
-    return repaired_rows(judge, np.ones(4), np.ones((N_ROWS, 4), dtype=bool), *(views[name] for name in views))
+def repaired(views, judge, weighting):
+    present, worth = np.ones((N_ROWS, 4), dtype=bool), worth_of_views(judge, weighting)
+    return repaired_rows(judge, np.ones(4), present, *(views[name] for name in views), worth=worth)
 
 
 def encode(

@@ -88,11 +88,44 @@ def test_the_best_view_keeps_all_of_its_own():
 
 def test_where_nothing_is_believed_views_stay_as_they_are_or_give_way():
     """A view that is known for another item's gives way to one that lost its trust by the contradiction alone."""
-    shares = shares_kept(np.array([[0.3, 0.2], [0.3, 0.15], [0.35, 0.05], [0.4, 0.01], [0.48, 0.1]]))
+    shares = shares_kept(np.array([[0.3, 0.2], [0.3, 0.15], [0.35, 0.05], [0.4, 0.01], [0.44, 0.1]]))
     np.testing.assert_allclose(shares, [[1.0, 1.0], [1.0, 1.0], [1.0, 0.1], [1.0, 0.02], [1.0, 0.2]])
     rising = shares_kept(np.column_stack([np.full(50, 0.4), np.linspace(0.0, 0.4, 50)]))[:, 1]
     assert (np.diff(rising) >= 0).all()
     assert np.diff(rising).max() < 0.1  # no step
+    across = shares_kept(np.column_stack([np.linspace(0.4, 0.6, 200), np.full(200, 0.26)]))
+    assert np.abs(np.diff(across, axis=0)).max() < 0.02  # nor where the best view becomes believed
+    assert across[-1, 1] == pytest.approx(0.52)
+
+
+def test_limits_are_shares_of_the_best_view_that_is_left():
+    """They say what a view may keep, not how far it is believed."""
+    believed = np.array([[0.0, 1.0, 1.0]])
+    np.testing.assert_allclose(shares_kept(believed, np.array([1.0, 0.9, 0.45])), [[0.0, 1.0, 0.5]])
+    np.testing.assert_allclose(shares_kept(believed, np.array([1.0, 0.4, 0.1])), [[0.0, 1.0, 0.25]])
+    np.testing.assert_allclose(shares_kept(np.ones((1, 3)), np.array([1.0, 0.0, 0.3])), [[1.0, 0.0, 0.3]])
+
+
+def test_repaired_rows_are_as_long_as_whole_ones(model, sample):
+    """E |x|^2 over the views that count, whatever was hidden; whole rows stay to the bit."""
+    worth = np.array([1.0, 2.0, 0.0])
+    counted = (worth**2).repeat(np.diff(model.edges))
+    whole = repair_rows(model, np.ones((3000, 3)), *sample)
+    np.testing.assert_array_equal(repair_rows(model, np.ones((3000, 3)), *sample, worth=worth), whole)
+    expected = ((whole**2) @ counted).mean()
+    for hidden in ([0], [1], [2], [0, 1], [1, 2]):
+        shares = np.ones((3000, 3))
+        shares[:, hidden] = 0.0
+        short, drawn_out = repair_rows(model, shares, *sample), repair_rows(model, shares, *sample, worth=worth)
+        assert ((drawn_out**2) @ counted).mean() == pytest.approx(expected, rel=0.05)
+        factors = drawn_out[:, :1] / short[:, :1]
+        np.testing.assert_allclose(drawn_out, short * factors)  # one factor for a row
+        if hidden == [2]:  # nothing that counts is missing
+            np.testing.assert_allclose(factors, 1.0)
+        else:
+            assert ((short**2) @ counted).mean() < 0.97 * expected
+    nothing = repair_rows(model, np.zeros((3000, 3)), *sample, worth=worth)
+    assert np.isfinite(nothing).all()
 
 
 def test_near_copies_are_linked_and_independent_views_are_not():

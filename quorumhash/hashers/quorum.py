@@ -39,7 +39,6 @@ from quorumhash.quorum import (
     check_encoder,
     embed_rows,
     learn_encoder,
-    learn_weighting,
     placed_rows,
 )
 from quorumhash.repair import BELIEVED, linked_views
@@ -49,6 +48,7 @@ from quorumhash.teachers import Items, Labels, Teachers, many_items
 from quorumhash.viewoptions import dial_of, given_weights, source_numbers
 from quorumhash.views import Views
 from quorumhash.viewworth import overlap_weights
+from quorumhash.weighting import learn_weighting, worth_of_views
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -193,11 +193,12 @@ class QuorumHasher(Evolving, BaseHasher):
         self.view_weights_ = dict(zip(views, map(float, given), strict=True))
         weighting = learn_weighting(self.judge_, given)
         dial = self._dial(len(views), len(weighting.views) + 1)
-        repaired = repaired_sample(self.judge_, judged, here, near)
+        worth = worth_of_views(self.judge_, weighting)
+        repaired = repaired_sample(self.judge_, judged, here, near, worth)
         labels = None
         if classes is not None and dial.smoothing > 0:
             shown = some_labelled(classes, seed)
-            told = Told(repaired_views(self.judge_, views[shown]), classes[shown])
+            told = Told(repaired_views(self.judge_, views[shown], worth), classes[shown])
             labels = Labels(Items(self.judge_, present, blocks), engine.put(classes), told)
         teachers = Teachers(repaired, believed[:, given > 0], many and Items(self.judge_, *many), labels)
         self.encoder_ = learn_encoder(weighting, teachers, dial, engine, seed, max(self.n_bits, FEWEST_DIMENSIONS))
@@ -287,7 +288,7 @@ def _fitted_rows(ending: Ending | None, judge: Judge, encoder: Encoder, limits: 
 def _evolved_rows(
     ending: Ending | None, judges: tuple[Judge, Judge], encoder: Encoder, limits: Any, present: Any, *blocks: Any
 ) -> Any:
-    return _ended(ending, placed_rows(encoder, evolved_rows(*judges, limits, present, *blocks)))
+    return _ended(ending, placed_rows(encoder, evolved_rows(*judges, encoder.weighting, limits, present, *blocks)))
 
 
 def _ended(ending: Ending | None, dimensions: Any) -> Any:
