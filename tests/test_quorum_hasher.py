@@ -320,3 +320,19 @@ def test_views_of_few_values(kind, n_rows):
         reliability = hasher.reliability(views)
         assert (reliability[:, :2] < 0.01).mean() < 0.03  # such a view has nothing to say against the others
         assert (qh.audit(views).kinds[:, :2] == "").mean() > 0.98
+
+
+@pytest.mark.parametrize("kind", ["drop_view", "noise"])
+def test_embedded_items_are_as_long_with_a_view_predicted_as_without(digits, kind):
+    """Else they lie near the middle, near to everything, and items that lack the same view near each other."""
+    damaged = damage_with_mask(digits.views, kind, rate=0.4, random_state=1)
+    hasher = qh.QuorumHasher(32).fit(digits.views[digits.train_rows])
+    n_hit = damaged.mask[digits.database_rows].sum(axis=1)
+    rows = digits.database_rows[(n_hit > 0) & (n_hit < 4)]
+    whole, mended = (hasher.embed(views[rows]).astype(float) for views in (digits.views, damaged.views))
+    lengths, away = zip(
+        *(((x**2).sum(axis=1).mean(), ((x[:, None] - x[:200]) ** 2).sum(axis=2).mean()) for x in (whole, mended)),
+        strict=True,
+    )
+    assert lengths[1] == pytest.approx(lengths[0], rel=0.03)
+    assert away[1] == pytest.approx(away[0], rel=0.05)

@@ -29,8 +29,8 @@ from quorumhash.steps.nearestgraph import (
     GRAPHS,
     NearestGraphs,
     fitted_targets,
+    graph_bytes,
     mean_roughness,
-    nearest_bytes,
     nearest_graphs,
 )
 from quorumhash.steps.simplex import minimise_on_simplex
@@ -156,11 +156,7 @@ class CHMSHasher(BaseHasher):
         check_shape(self.thresholds_, (self.n_bits_,))
 
     def _state_bytes(self, views: Views) -> int:
-        scores = len(views) * 8 * self.n_bits if self.rotate else 0
-        if self.graph == "nearest":
-            return scores + nearest_bytes(len(views))
-        # a position and a weight for every neighbour
-        return scores + len(views) * 16 * len(views.names) * self.n_neighbors
+        return graph_bytes(self.graph, views, self.n_neighbors) + (len(views) * 8 * self.n_bits if self.rotate else 0)
 
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
         self.scalings_ = learn_scalings(views, engine)

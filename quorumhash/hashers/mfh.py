@@ -22,7 +22,7 @@ from quorumhash.kernelspace import landmark_graphs
 from quorumhash.landmarks import default_n_landmarks
 from quorumhash.scaling import Scaling, learn_scalings, linear_scores, put_views
 from quorumhash.steps.lineartargets import full_projection, joined_sums
-from quorumhash.steps.nearestgraph import GRAPHS, agreed_roughness, fitted_targets, nearest_bytes, nearest_graphs
+from quorumhash.steps.nearestgraph import GRAPHS, agreed_roughness, fitted_targets, graph_bytes, nearest_graphs
 from quorumhash.targets import graph_factors, leading_targets
 from quorumhash.views import Views
 
@@ -122,11 +122,7 @@ class MFHHasher(BaseHasher):
         check_shape(self.projection_, (self.n_features_in_, self.n_bits_))
 
     def _state_bytes(self, views: Views) -> int:
-        scores = len(views) * 8 * self.n_bits if self.rotate else 0
-        if self.graph == "nearest":
-            return scores + nearest_bytes(len(views))
-        # a position and a weight for every neighbour
-        return scores + len(views) * 16 * len(views.names) * self.n_neighbors
+        return graph_bytes(self.graph, views, self.n_neighbors) + (len(views) * 8 * self.n_bits if self.rotate else 0)
 
     def _fit(self, views: Views, engine: Engine, seed: int) -> None:
         self.scalings_ = learn_scalings(views, engine)

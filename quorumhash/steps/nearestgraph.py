@@ -144,6 +144,8 @@ def fitted_targets(
     return FittedTargets(targets, projection, -float(n_rows * values.sum()), shares > SMALLEST_EIGENVALUE**2)
 
 
-def nearest_bytes(n_rows: int) -> int:
-    """What the matrices of the target step take, six at a time."""
-    return 6 * 8 * min(n_rows, MOST_ROWS) ** 2
+def graph_bytes(graph: str, views: Views, n_neighbors: int) -> int:
+    """What a fit holds of its graphs: matrices of the target step, six at a time, or positions and weights of ties."""
+    if graph == "nearest":
+        return 6 * 8 * min(len(views), MOST_ROWS) ** 2
+    return len(views) * 16 * len(views.names) * n_neighbors
