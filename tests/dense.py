@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import quorumhash as qh
 from quorumhash.engines.threads import ThreadsEngine
 from quorumhash.similarity import nearest_landmarks, squared_distances
 from quorumhash.targets import Graph, normalised_graph
@@ -72,3 +73,16 @@ def consensus_objective(kernel, kernels, alpha: float, lambda_: float, norm: str
     errors = [K - kernel for K in kernels]
     sizes = [np.linalg.norm(E, axis=1).sum() if norm == "l21" else np.abs(E).sum() for E in errors]
     return alpha * np.linalg.svd(kernel, compute_uv=False).sum() + lambda_ * sum(sizes)
+
+
+def five_groups(n: int) -> qh.Views:
+    """Five groups in three views of 4, 6 and 3 features, the last one noisy."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 5, n)
+    widths, noise = {"a": 4, "b": 6, "c": 3}, {"a": 0.5, "b": 0.8, "c": 2.0}
+    return qh.Views(
+        {
+            name: 2 * rng.standard_normal((5, width))[groups] + noise[name] * rng.standard_normal((n, width))
+            for name, width in widths.items()
+        }
+    )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.optimize
+from dense import five_groups
 
 import quorumhash as qh
 from quorumhash.codes import hamming_distances
@@ -37,16 +38,7 @@ def engine():
 
 @pytest.fixture(scope="module")
 def toy():
-    """Five groups in three views of 4, 6 and 3 features, the last one noisy."""
-    rng = np.random.default_rng(0)
-    groups = rng.integers(0, 5, N)
-    widths, noise = {"a": 4, "b": 6, "c": 3}, {"a": 0.5, "b": 0.8, "c": 2.0}
-    return qh.Views(
-        {
-            name: 2 * rng.standard_normal((5, width))[groups] + noise[name] * rng.standard_normal((N, width))
-            for name, width in widths.items()
-        }
-    )
+    return five_groups(N)
 
 
 @pytest.fixture(scope="module")
