@@ -75,6 +75,22 @@ class Unrepaired(OneJudge):
         return replace(judge, repair=replace(judge.repair, precision=alone)), judged
 
 
+class Short(OneJudge):
+    """Repaired items are left as short as predictions make them."""
+
+    def fit(self, X: Any, **options: Any) -> Any:
+        with _undrawn():
+            return super().fit(X, **options)
+
+    def transform(self, X: Any, **options: Any) -> Any:
+        with _undrawn():
+            return super().transform(X, **options)
+
+
+def _undrawn() -> Any:
+    return patch("quorumhash.repair._drawn_out", lambda *given: given[3])  # the rows as repaired
+
+
 class Unrotated(OneJudge):
     """Bits are the signs of what they are cut from, not rotated."""
 
@@ -130,6 +146,7 @@ def methods(sources: dict[str, list[str]]) -> dict[str, tuple[Any, dict[str, Any
         "no trust": (Believing, {}),
         "views not known again": (Unknowing, {}),
         "no repair": (Unrepaired, {}),
+        "repaired items left short": (Short, {}),
         "no rotation": (Unrotated, {}),
         "no kernel before the bits": (Plain, {}),
         "whitened target": (Whitened, {}),
