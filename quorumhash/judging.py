@@ -155,7 +155,7 @@ def _held_rows(judge: Judge, present: Any, *blocks: Any) -> tuple[Any, Any, Any]
     return usable, mark_rows(judge.trust, signatures), trust_rows(judge.trust, present, *signatures)
 
 
-def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any, worth: FloatArray | None = None) -> Any:
+def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any, worth: Any = None) -> Any:
     """Repaired coordinates (n, q) of all views; `limits` (M,) caps how much of its own each view keeps in this call.
 
     With the `worth` (M,) of views repaired rows are as long over those that count as whole ones (repair.py).
@@ -165,9 +165,7 @@ def repaired_rows(judge: Judge, limits: Any, present: Any, *blocks: Any, worth: 
     return repaired_coordinates(judge, limits, worth, usable, trust, *coordinates)
 
 
-def repaired_coordinates(
-    judge: Judge, limits: Any, worth: FloatArray | None, usable: Any, trust: Any, *coordinates: Any
-) -> Any:
+def repaired_coordinates(judge: Judge, limits: Any, worth: Any, usable: Any, trust: Any, *coordinates: Any) -> Any:
     """The same from coordinates and trust (n, M) that are known already, as those of the sample are.
 
     Of views that are not `usable` (n, M) nothing is kept. An item whose views all have a limit of 0 keeps them.
@@ -178,16 +176,14 @@ def repaired_coordinates(
     return repair_rows(judge.repair, shares_kept(trust * here, limits), *coordinates, worth=worth)
 
 
-def repaired_sample(
-    judge: Judge, judged: Judged, present: npt.NDArray[np.bool_], engine: Engine, worth: FloatArray
-) -> Any:
+def repaired_sample(judge: Judge, judged: Judged, present: npt.NDArray[np.bool_], engine: Engine, worth: Any) -> Any:
     """Repaired coordinates (s, q) of the sampled rows themselves, where the engine computes."""
     usable = _walked(engine, usable_rows, judge.trust, present, *judged.signatures)
     everyone, rows = np.ones(len(judge.components)), (usable, judged.trust, *judged.coordinates)
     return engine.held(engine.map_rows(repaired_coordinates, judge, everyone, worth, *map(engine.put, rows)))
 
 
-def repaired_views(judge: Judge, views: Views, worth: FloatArray | None = None) -> FloatArray:
+def repaired_views(judge: Judge, views: Views, worth: Any = None) -> FloatArray:
     """Repaired coordinates (n, q) of a few thousand rows at most, on the host."""
     present = np.stack([views.present(name) for name in views], axis=1)
     everyone = np.ones(present.shape[1])

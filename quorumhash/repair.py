@@ -178,7 +178,7 @@ def shares_kept(trust: Any, limits: Any = 1.0) -> Any:
     return kept / xp.max(kept, axis=1, keepdims=True).clip(1e-300, None)
 
 
-def repair_rows(model: RepairModel, shares: Any, *coordinates: Any, worth: FloatArray | None = None) -> Any:
+def repair_rows(model: RepairModel, shares: Any, *coordinates: Any, worth: Any = None) -> Any:
     """Joined coordinates (n, q) of one block, centred and scaled; views with a share below 1 repaired by the others.
 
     With the `worth` (M,) of views an item that is repaired is as long over those that count as a whole one.
@@ -227,14 +227,13 @@ def _repaired(model: RepairModel, doubted: npt.NDArray[np.bool_], shares: Any, g
     return given
 
 
-def _drawn_out(
-    model: RepairModel, doubted: npt.NDArray[np.bool_], shares: Any, repaired: Any, worth: FloatArray
-) -> Any:
+def _drawn_out(model: RepairModel, doubted: npt.NDArray[np.bool_], shares: Any, repaired: Any, worth: Any) -> Any:
     """Rows (n, q) that doubt the same views (M,), as long over the views that count as they are expected to be."""
-    xp = array_namespace(repaired)
-    counted, left_open = beside((worth.repeat(np.diff(model.edges)) ** 2, worth**2), repaired)
-    squares = (repaired**2) @ counted
-    missing = (1.0 - shares) @ (left_open * _predictor(model, doubted, repaired)[1])
+    xp, place = array_namespace(repaired), device(repaired)
+    squared = xp.asarray(worth, device=place) ** 2
+    owners = np.arange(len(doubted)).repeat(np.diff(model.edges))
+    squares = (repaired**2) @ squared[xp.asarray(owners, device=place)]
+    missing = (1.0 - shares) @ (squared * _predictor(model, doubted, repaired)[1])
     return repaired * xp.sqrt(1.0 + missing / xp.where(squares > 0, squares, xp.inf))[:, None]
 
 
@@ -254,12 +253,13 @@ def _predictor(model: RepairModel, hidden: npt.NDArray[np.bool_], rows: Any) -> 
     kept, key = _predictors.setdefault(model, {}), (hidden.tobytes(), str(device(rows)))
     found = kept.get(key)
     if found is None:
-        columns = np.diff(model.edges)
-        h, t = (np.flatnonzero(part.repeat(columns)) for part in (hidden, ~hidden))
-        inverse = np.linalg.inv(model.precision[np.ix_(h, h)])
-        left_open = np.zeros(len(hidden))
-        np.add.at(left_open, np.arange(len(hidden)).repeat(columns)[h], np.diag(inverse))
-        found = beside((inverse @ model.precision[np.ix_(h, t)], left_open), rows)
+        xp, owners = array_namespace(rows), np.arange(len(hidden)).repeat(np.diff(model.edges))
+        h, t = (np.flatnonzero(part[owners]) for part in (hidden, ~hidden))
+        precision = xp.asarray(model.precision, device=device(rows))
+        is_owner = beside(1.0 * (owners[h] == np.arange(len(hidden))[:, None]), rows)
+        h, t = (xp.asarray(part, device=device(rows)) for part in (h, t))
+        inverse = xp.linalg.inv(precision[h][:, h])
+        found = inverse @ precision[h][:, t], is_owner @ xp.linalg.diagonal(inverse)
         if len(kept) < MOST_KEPT:
             kept[key] = found
     return found

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from quorumhash.judging import Judge, repaired_rows
+from quorumhash.tensors import beside
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -29,11 +30,13 @@ def learn_weighting(judge: Judge, view_weights: FloatArray) -> Weighting:
     return Weighting(tuple((edges[m], edges[m + 1]) for m in counting), view_weights[counting])
 
 
-def worth_of_views(judge: Judge, weighting: Weighting) -> FloatArray:
-    """The weight (M,) of every view that the judge knows, 0 of those that do not count."""
-    worth, starts = np.zeros(len(judge.repair.edges) - 1), list(judge.repair.edges)
-    worth[[starts.index(start) for start, _ in weighting.views]] = weighting.weights
-    return worth
+def worth_of_views(judge: Judge, weighting: Weighting) -> Any:
+    """The weight (M,) of every view that the judge knows, 0 of those that do not count; where the weights are."""
+    starts = list(judge.repair.edges)
+    counting = np.zeros((len(starts) - 1, len(weighting.views)))
+    for i, (start, _) in enumerate(weighting.views):
+        counting[starts.index(start), i] = 1.0
+    return beside(counting, weighting.weights) @ weighting.weights
 
 
 def counted_rows(weighting: Weighting, judge: Judge, limits: Any, present: Any, *blocks: Any) -> Any:
